@@ -1,0 +1,37 @@
+// What a row's regression sees of the other side: one vector of features a column.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ratings.hpp"
+
+namespace mixedals {
+
+/// Up to this many features, a row of features and its target fit in one or two registers.
+inline constexpr int max_small = 15;
+
+/// Features of every column, padded with zeros to `stride` floats a row.
+///
+/// Where p <= max_small, lane p holds minus the known part of the column's predictions, so that
+/// adding a rating to that lane gives the regression's target. Larger p keep it in `known`.
+struct Features {
+    int p;
+    std::int64_t stride;
+    std::vector<float> data;
+    const float* known;  ///< null: nothing known
+
+    const float* row(std::int64_t column) const { return data.data() + column * stride; }
+};
+
+/// z_j = projection^T common_j, or its first `width` numbers where `projection` (d x width) is
+/// null; then 1 where `with_bias`. `known` (one a row of `common`, or null) is what a prediction
+/// holds besides.
+Features make_features(Matrix common, const float* known, const float* projection, int width,
+                       bool with_bias, int n_threads);
+
+/// out[rows[i]] = projection factors_i, zeros behind where `projection` (d x p) is null.
+void to_common(Matrix factors, const float* projection, Rows rows, float* out, std::int64_t d,
+               int n_threads);
+
+}  // namespace mixedals

@@ -1,0 +1,110 @@
+// Normal equations of up to 15 features: a row of features and its target in one register (or two).
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "features.hpp"
+#include "lanes.hpp"
+
+namespace mixedals {
+
+/// Ratings summed in single precision before the sum goes into double precision.
+inline constexpr std::int64_t chunk_ratings = 2048;
+
+/// Sums over some ratings of w (z, t) (z, t)^T, where t is the target: the Gram matrix in the
+/// first P rows and columns, the right-hand side in row P, the target's square at (P, P).
+template <int P>
+struct SmallSums {
+    static constexpr int lanes = P < 8 ? 8 : 16;
+    std::array<std::array<double, lanes>, P + 1> sum;
+
+    SmallSums() {
+        for (auto& row : sum) row.fill(0.0);
+    }
+
+    /// Adds ratings, `shift` taken from each.
+    void add(const Features& features, Span ratings, float shift) {
+        for (std::int64_t first = 0; first < ratings.size; first += chunk_ratings) {
+            const Span chunk =
+                ratings.part(first, std::min(chunk_ratings, ratings.size - first));
+            if (chunk.weights)
+                add_chunk<true>(features.data.data(), chunk, shift, std::make_index_sequence<P>{});
+            else
+                add_chunk<false>(features.data.data(), chunk, shift, std::make_index_sequence<P>{});
+        }
+    }
+
+  private:
+    template <bool weighted, std::size_t... J>
+    void add_chunk(const float* features, Span ratings, float shift, std::index_sequence<J...>) {
+        using Row = Lanes<lanes>;
+        float unit_lane[lanes] = {};
+        unit_lane[P] = 1.0f;
+        const Row unit = Row::load(unit_lane);
+        Row acc[P + 1] = {};
+        for (std::int64_t k = 0; k < ratings.size; ++k) {
+            const float* z = features + static_cast<std::int64_t>(ratings.indices[k]) * lanes;
+            const float value = ratings.values[k] - shift;
+            Row row = Row::load(z);
+            row.add(value, unit);
+            const float target = z[P] + value;
+            if constexpr (weighted) row = ratings.weights[k] * row;
+            (acc[J].add(z[J], row), ...);
+            acc[P].add(target, row);
+        }
+        for (int j = 0; j <= P; ++j) {
+            float sums[lanes];
+            acc[j].store(sums);
+            for (int l = 0; l < lanes; ++l) sum[j][l] += static_cast<double>(sums[l]);
+        }
+    }
+};
+
+/// Solves (sum + ridge I) x = rhs by Cholesky's factorisation; false where a pivot is lost in
+/// rounding, and x is then of no use.
+template <int P>
+bool solve_small(const SmallSums<P>& sums, double ridge, std::array<double, P>& x) {
+    // The sums carry rounding errors of single precision: a pivot below them says nothing.
+    constexpr double least_pivot = 1e-7;
+    double u[P][P];
+    std::array<double, P> inverse;
+    for (int j = 0; j < P; ++j) {
+        const double diagonal = sums.sum[j][j] + ridge;
+        double pivot = diagonal;
+        for (int k = 0; k < j; ++k) pivot -= u[k][j] * u[k][j];
+        if (!(pivot > least_pivot * diagonal)) return false;
+        inverse[j] = 1.0 / std::sqrt(pivot);
+        for (int i = j + 1; i < P; ++i) {
+            double value = sums.sum[j][i];
+            for (int k = 0; k < j; ++k) value -= u[k][j] * u[k][i];
+            u[j][i] = value * inverse[j];
+        }
+    }
+    for (int j = 0; j < P; ++j) {
+        double value = sums.sum[P][j];
+        for (int k = 0; k < j; ++k) value -= u[k][j] * x[k];
+        x[j] = value * inverse[j];
+    }
+    for (int j = P - 1; j >= 0; --j) {
+        double value = x[j];
+        for (int i = j + 1; i < P; ++i) value -= u[j][i] * x[i];
+        x[j] = value * inverse[j];
+    }
+    return true;
+}
+
+/// Calls `call.template operator()<P>()` for the P that `p` is, 1 to max_small.
+template <class Call, int P = 1>
+void with_small(int p, Call&& call) {
+    if constexpr (P <= max_small) {
+        if (p == P)
+            call.template operator()<P>();
+        else
+            with_small<Call, P + 1>(p, std::forward<Call>(call));
+    }
+}
+
+}  // namespace mixedals
