@@ -3,6 +3,8 @@
 n, m: rows of this side and of the other. d: the common space. p: a tier's embedding size.
 """
 
+from typing import TypeVar
+
 from numpy import float32, float64, int32, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
@@ -36,9 +38,9 @@ class Csr:
     def weights(self) -> NDArray[float32] | None: ...
 
 def cpu_level() -> int: ...
-def encode_integers[Id: (NDArray[int32], NDArray[int64])](
-    ids: Id, n_threads: int
-) -> tuple[Id, NDArray[int32]] | None:
+_Ids = TypeVar("_Ids", NDArray[int32], NDArray[int64])
+
+def encode_integers(ids: _Ids, n_threads: int) -> tuple[_Ids, NDArray[int32]] | None:
     """Sorted distinct ids and each id's position there; None where they span too wide a range."""
 
 def order_of_pairs(
