@@ -155,7 +155,8 @@ class Recommender:
         exclude_seen
             Leave out the items that the user has rated in training.
         among, exclude
-            Ids of the only items that may appear, and of items that may not.
+            Ids of the only items that may appear, and of items that may not. Ids that the model
+            doesn't know never appear.
 
         Returns
         -------
@@ -309,9 +310,11 @@ def _candidates(
     allowed = np.ones(len(items), bool)
     if among is not None:
         allowed[:] = False
-        allowed[_known(items, among, "items")] = True
+        rows = items.encode(among)
+        allowed[rows[rows >= 0]] = True
     if exclude is not None:
-        allowed[_known(items, exclude, "items")] = False
+        rows = items.encode(exclude)
+        allowed[rows[rows >= 0]] = False
     return np.flatnonzero(allowed).astype(np.int32)
 
 

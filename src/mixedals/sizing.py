@@ -35,6 +35,10 @@ class SizeSteps:
         """Dimension of each row, from its number of ratings."""
         return np.asarray(self.dims, np.int32)[np.searchsorted(self.limits, counts, side="left")]
 
+    def fit(self, counts: NDArray[np.int64], dims: Sequence[int]) -> "SizeSteps":  # noqa: ARG002 - the protocol's
+        """Themselves: fitted steps are a sizing too."""
+        return self
+
     def among(self, present: Sequence[int]) -> "SizeSteps":
         """These steps with every dimension replaced by the nearest of ``present``."""
         return SizeSteps(self.limits, tuple(_nearest(self.dims, present).tolist()))

@@ -17,7 +17,7 @@ FloatArray = NDArray[np.float32]
 RowArray = NDArray[np.int32]
 
 # Streams of random numbers: what is drawn for one purpose never meets another's.
-USERS, ITEMS = 0, 1
+STREAMS = {"users": 0, "items": 1}
 _PROJECTIONS = 2
 
 
@@ -52,6 +52,8 @@ class Side:
 
     Attributes
     ----------
+    name
+        ``users`` or ``items``.
     n, d
         Number of rows, and dimension of the common space.
     tiers
@@ -62,6 +64,7 @@ class Side:
         Threads for what is derived from the tiers.
     """
 
+    name: str
     n: int
     d: int
     tiers: tuple[Tier, ...]
@@ -136,15 +139,17 @@ def initial_side(
     *,
     learned: bool,
     biases: bool,
-    stream: int,
+    name: str,
     seed: int,
     n_threads: int,
 ) -> Side:
     """The paper's initial values: embeddings in [-0.1, 0.1], Xavier's projections.
 
-    They are a function of the seed, the side (``stream``), each id's key and the component alone:
+    They are a function of the seed, the side, each id's key and the component alone:
     neither the other rows nor any order has a part in them.
     """
+
+    stream = STREAMS[name]
 
     def tier(p: int) -> Tier:
         rows = np.flatnonzero(dims == p).astype(np.int32)
@@ -161,6 +166,7 @@ def initial_side(
         )
 
     return Side(
+        name=name,
         n=len(dims),
         d=d,
         tiers=tuple(tier(int(p)) for p in np.unique(dims)),

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from mixedals._kernels import Csr
 from mixedals.metrics import Metric
-from mixedals.tiers import ITEMS, USERS, Factorisation, Side
-from mixedals.updates import Sample, SolveError, solve_projections, solve_rows
+from mixedals.tiers import STREAMS, Factorisation, Side
+from mixedals.updates import Sample, solve_projections, solve_rows
 
 
 @dataclass(frozen=True)
@@ -45,15 +45,14 @@ class Problem:
     sampled: bool
     seed: int
 
-    def sample(self, iteration: int, stream: int) -> Sample | None:
-        """The sample that the projections of a side (``stream``) see in an iteration."""
+    def sample(self, iteration: int, side: str) -> Sample | None:
+        """The sample that the projections of a side see in an iteration."""
         if not self.sampled:
             return None
-        seed = np.random.SeedSequence([self.seed, iteration, stream])
+        seed = np.random.SeedSequence([self.seed, iteration, STREAMS[side]])
         keys = (self.user_keys, self.item_keys)
-        return Sample(
-            int(seed.generate_state(1, np.uint64)[0]), keys[stream], keys[USERS + ITEMS - stream]
-        )
+        row_keys, column_keys = keys if side == "users" else keys[::-1]
+        return Sample(int(seed.generate_state(1, np.uint64)[0]), row_keys, column_keys)
 
 
 @dataclass(frozen=True)
@@ -116,16 +115,13 @@ def iterate(
     mean = model.mean
     items = solve_projections(
         model.items, model.users, problem.by_item, problem.item_beta, mean,
-        problem.sample(iteration, ITEMS),
+        problem.sample(iteration, "items"),
     )  # fmt: skip
     users = solve_projections(
         model.users, items, problem.by_user, problem.user_beta, mean,
-        problem.sample(iteration, USERS),
+        problem.sample(iteration, "users"),
     )  # fmt: skip
-    try:
-        items, _ = solve_rows(items, users, problem.by_item, problem.item_ridge, mean)
-    except SolveError as error:
-        raise SolveError(f"items: {error}", error.row) from error
+    items, _ = solve_rows(items, users, problem.by_item, problem.item_ridge, mean)
     users, loss = solve_rows(users, items, problem.by_user, problem.user_ridge, mean)
     penalty_users = penalty(users, problem.user_ridge)
     return Factorisation(users, items, mean), Objective(

@@ -24,12 +24,15 @@ class SolveError(ArithmeticError):
 
     Attributes
     ----------
+    side
+        ``users`` or ``items``.
     row
-        Position in its side of the first such row; None for a projection.
+        Position in the side of the first such row; None for a projection.
     """
 
-    def __init__(self, message: str, row: int | None = None) -> None:
+    def __init__(self, message: str, side: str, row: int | None = None) -> None:
         super().__init__(message)
+        self.side = side
         self.row = row
 
 
@@ -70,7 +73,10 @@ def solve_rows(
         bad = np.flatnonzero(~np.isfinite(loss))
         if len(bad):
             row = int(tier.rows[bad[0]])
-            raise SolveError(f"row {row}: its ratings or factors overflow single precision", row)
+            raise SolveError(
+                f"the regression of row {row} of the {side.name} overflows single precision: "
+                "are its ratings or weights very large?", side.name, row,
+            )  # fmt: skip
         total += float(loss.sum())
         if biases is not None:
             biases[tier.rows] = factors[:, -1]
@@ -129,7 +135,8 @@ class _ProjectionProblem:
         if projection is None:
             raise SolveError(
                 f"the projection from dimension {self.tier.p} has no unique solution: "
-                "raise projection_reg above 0"
+                "raise projection_reg above 0",
+                self.side.name,
             )
         return projection
 
@@ -151,7 +158,9 @@ class _ProjectionProblem:
             previous, square = square, float(np.vdot(residual, residual))
             direction = residual + (square / previous) * direction
         if not np.isfinite(solution).all():
-            raise SolveError(f"the projection from dimension {self.tier.p} overflows")
+            raise SolveError(
+                f"the projection from dimension {self.tier.p} overflows", self.side.name
+            )
         return solution.astype(np.float32)
 
     def _product(
