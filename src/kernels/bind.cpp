@@ -143,7 +143,7 @@ class Csr {
             arrays = transpose(view, threads(n_threads));
         }
         Maybe1<float> weights;
-        if (view.weights) weights = In1<float>(give(std::move(arrays.weights)));
+        if (from.weights_) weights = In1<float>(give(std::move(arrays.weights)));
         return Csr(In1<std::int64_t>(give(std::move(arrays.indptr))),
                    In1<std::int32_t>(give(std::move(arrays.indices))),
                    In1<float>(give(std::move(arrays.values))), view.n_rows, weights);
