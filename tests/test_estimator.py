@@ -49,9 +49,7 @@ def test_every_parameter_has_a_range():
 def test_clone_and_set_params(stars):
     estimator = MixedALS(iterations=2).set_params(reg=2.0, dims=(1, 3))
     copy = clone(estimator)
-    np.testing.assert_array_equal(
-        copy.fit(stars).user_vectors_, estimator.fit(stars).user_vectors_
-    )
+    np.testing.assert_array_equal(copy.fit(stars).user_vectors_, estimator.fit(stars).user_vectors_)
 
 
 def test_the_best_iteration_is_kept_whole(parts):
@@ -196,11 +194,16 @@ def test_weights_of_one_change_nothing_and_of_zero_leave_out(stars, rng):
     columns = frame["user"], frame["item"], frame["rating"]
     ones = Interactions.from_arrays(*columns, weights=np.ones(len(frame)))
     plain = MixedALS(iterations=2).fit(stars).user_vectors_
-    np.testing.assert_allclose(MixedALS(iterations=2).fit(ones).user_vectors_, plain, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(
+        MixedALS(iterations=2).fit(ones).user_vectors_, plain, rtol=1e-3, atol=1e-4
+    )
     kept = rng.random(len(frame)) < 0.7
     zeros = Interactions.from_arrays(*columns, weights=kept)
     left = Interactions.from_arrays(*(column.filter(kept) for column in columns))
-    sizes = {"users": {i: 2 for i in stars.users.tolist()}, "items": {i: 4 for i in stars.items.tolist()}}
+    sizes = {
+        "users": {i: 2 for i in stars.users.tolist()},
+        "items": {i: 4 for i in stars.items.tolist()},
+    }
     np.testing.assert_allclose(
         MixedALS(sizing=sizes, iterations=2).fit(zeros).user_vectors_,
         MixedALS(sizing=sizes, iterations=2).fit(left).user_vectors_,

@@ -61,8 +61,13 @@ def test_new_items(model, stars):
         offered = set(seen.filter(seen["item"] == old - 500)["user"])
         assert raters.isdisjoint(offered)
         assert raters | offered == set(users)
-    anew = model.fold_in_items(Interactions.from_arrays(frame["user"], frame["item"], frame["rating"]))
-    assert anew.recommend().select("user", "item").shape == model.recommend().select("user", "item").shape
+    anew = model.fold_in_items(
+        Interactions.from_arrays(frame["user"], frame["item"], frame["rating"])
+    )
+    assert (
+        anew.recommend().select("user", "item").shape
+        == model.recommend().select("user", "item").shape
+    )
 
 
 def test_unknown_columns_are_named(model):

@@ -123,7 +123,9 @@ def test_a_missing_file_is_missing(tmp_path):
 def test_a_newer_version_says_to_upgrade(saved, tmp_path, monkeypatch):
     header, tensors = read_file(saved, "model")
     monkeypatch.setattr("mixedals.modelfile.VERSION", 99)
-    write_file(tmp_path / "m", "model", {k: v for k, v in header.items() if k != "version"}, tensors)
+    write_file(
+        tmp_path / "m", "model", {k: v for k, v in header.items() if k != "version"}, tensors
+    )
     monkeypatch.undo()
     with pytest.raises(ModelFileError, match="upgrade"):
         load(tmp_path / "m")

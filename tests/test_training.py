@@ -58,7 +58,10 @@ VARIANTS = {
     "large": {"dims": (4, 20, 40)},
     "biases": {"biases": True},
     "mean": {"global_mean": True, "reg_exponent": 0.5},
-    "sides": {"reg": {"users": 1.0, "items": 5.0}, "projection_reg": {"users": 30.0, "items": 90.0}},
+    "sides": {
+        "reg": {"users": 1.0, "items": 5.0},
+        "projection_reg": {"users": 30.0, "items": 90.0},
+    },
 }
 
 

@@ -45,6 +45,7 @@ class Csr:
     def weights(self) -> NDArray[float32] | None: ...
 
 def cpu_level() -> int: ...
+
 _Ids = TypeVar("_Ids", NDArray[int32], NDArray[int64])
 
 def encode_integers(ids: _Ids, n_threads: int) -> tuple[_Ids, NDArray[int32]] | None:

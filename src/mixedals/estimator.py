@@ -275,7 +275,9 @@ def load(path: str | os.PathLike[str]) -> MixedALS:
     """
     header, tensors = read_file(path, "model")
     try:
-        fitted = persist.model_from(header, tensors, thread_count(header["parameters"]["n_threads"]))
+        fitted = persist.model_from(
+            header, tensors, thread_count(header["parameters"]["n_threads"])
+        )
         sizing = {
             "users": fitted.user_rules.steps or fitted.factors.users.dims,
             "items": fitted.item_rules.steps or fitted.factors.items.dims,

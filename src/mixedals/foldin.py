@@ -36,7 +36,9 @@ def fold_in_users(model: FittedModel, data: Interactions, dims: GivenSizes) -> F
             model.factors,
             users=_merged(model.factors.users, old_at, side, new_at, len(users)),
         ),
-        seen=seen.with_rows(new_at.astype(np.int64), len(users), Seen(ratings.indptr, ratings.indices)),
+        seen=seen.with_rows(
+            new_at.astype(np.int64), len(users), Seen(ratings.indptr, ratings.indices)
+        ),
     )
 
 

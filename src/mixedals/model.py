@@ -80,7 +80,9 @@ class Seen:
     ) -> "Seen":
         """These, and the pairs of positions ``users``, ``items``, which may be there already."""
         n_users = len(self.indptr) - 1
-        all_users = np.append(np.repeat(np.arange(n_users, dtype=np.int32), np.diff(self.indptr)), users)
+        all_users = np.append(
+            np.repeat(np.arange(n_users, dtype=np.int32), np.diff(self.indptr)), users
+        )
         all_items = np.append(self.indices, items)
         _, order = kernels.order_of_pairs(all_users, all_items, n_users, n_items, n_threads)
         all_users, all_items = all_users[order], all_items[order]

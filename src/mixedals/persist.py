@@ -52,9 +52,7 @@ def factors_from(header: Json, tensors: Tensors, prefix: str, n_threads: int) ->
     return Factorisation(*sides, mean=float(header["mean"]))
 
 
-def _side_from(
-    name: str, header: Json, tensors: Tensors, prefix: str, n_threads: int
-) -> Side:
+def _side_from(name: str, header: Json, tensors: Tensors, prefix: str, n_threads: int) -> Side:
     n, d = int(header["n"]), int(header["d"])
     tiers = []
     covered = np.zeros(_bounded(n, tensors, prefix), np.int64)

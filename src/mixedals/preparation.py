@@ -166,7 +166,9 @@ class Validation:
         known = (user_rows >= 0) & (item_rows >= 0)
         self.n_unknown = int((~known).sum())
         if self.n_unknown == len(known):
-            raise ValueError("validation: none of its ratings has both a user and an item of training")
+            raise ValueError(
+                "validation: none of its ratings has both a user and an item of training"
+            )
         self._users, self._items = user_rows[known], item_rows[known]
         self._ratings = ratings.values[known]
         self._function = function
@@ -180,5 +182,3 @@ class Validation:
         """Predicted ratings of the held-out pairs that training knows."""
         left, right = model.scoring
         return kernels.predict_pairs(left, right, self._users, self._items, self._n_threads)
-
-

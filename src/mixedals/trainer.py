@@ -200,8 +200,10 @@ def _advanced(
     value = record.metric
     # Until something was evaluated, and without validation, the last iteration is the best known.
     nothing_known = np.isnan(state.best_metric) and value is None
-    if nothing_known or not has_validation or (
-        value is not None and metric.better(value, state.best_metric)
+    if (
+        nothing_known
+        or not has_validation
+        or (value is not None and metric.better(value, state.best_metric))
     ):
         advanced = replace(
             advanced,

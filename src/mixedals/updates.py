@@ -163,9 +163,7 @@ class _ProjectionProblem:
             )
         return solution.astype(np.float32)
 
-    def _product(
-        self, a: NDArray[np.float64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def _product(self, a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         product, rhs = kernels.projection_product(
             self.ratings, self.tier.rows, self.tier.factors, self.other.common,
             self.other.known(self.mean), self.side.biases, a, self.side.n_threads,
