@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "cpu.hpp"
 #include "group.hpp"
@@ -77,15 +78,16 @@ int threads(int n) {
 Matrix matrix(const In2<float>& a) { return {a.data(), size(a), size(a, 1)}; }
 
 /// Every index in [0, limit)?
-bool all_below(const std::int32_t* indices, std::int64_t n, std::int64_t limit, int n_threads = 1) {
+template <class Index>
+bool all_below(const Index* indices, std::int64_t n, std::int64_t limit, int n_threads = 1) {
     std::atomic<bool> good{true};
     parallel_spans(n, 1 << 20, n_threads, [&](std::int64_t first, std::int64_t last) {
-        std::int32_t least = 0, greatest = -1;
+        Index least = 0, greatest = 0;
         for (std::int64_t i = first; i < last; ++i) {
             least = std::min(least, indices[i]);
             greatest = std::max(greatest, indices[i]);
         }
-        if (least < 0 || greatest >= limit) good = false;
+        if (least < 0 || std::cmp_greater_equal(greatest, limit)) good = false;
     });
     return good;
 }
@@ -188,6 +190,18 @@ nb::object order_of_pairs(In1<std::int32_t> rows, In1<std::int32_t> columns, std
     const auto extent = static_cast<std::size_t>(n);
     return n <= UINT32_MAX ? sort(make<std::uint32_t>({extent}))
                            : sort(make<std::int64_t>({extent}));
+}
+
+template <class Value, class Position>
+auto take_of(In1<Value> from, In1<Position> positions, int n_threads) {
+    require(all_below(positions.data(), size(positions), size(from), threads(n_threads)),
+            "a position is out of bounds");
+    auto out = make<Value>({positions.shape(0)});
+    {
+        const nb::gil_scoped_release unlocked;
+        take(from.data(), positions.data(), size(positions), out.data(), n_threads);
+    }
+    return out;
 }
 
 auto solve_rows_of(const Csr& ratings, In1<std::int32_t> rows, In2<float> common,
@@ -384,6 +398,16 @@ NB_MODULE(MIXEDALS_MODULE, m) {
           nb::arg("ids").noconvert(), nb::arg("n_threads"));
     m.def("order_of_pairs", &order_of_pairs, nb::arg("rows"), nb::arg("columns"),
           nb::arg("n_rows"), nb::arg("n_columns"), nb::arg("n_threads"));
+    const auto def_take = [&](auto take_as) {
+        m.def("take", take_as, nb::arg("values").noconvert(), nb::arg("positions").noconvert(),
+              nb::arg("n_threads"));
+    };
+    def_take(&take_of<float, std::uint32_t>);
+    def_take(&take_of<float, std::int64_t>);
+    def_take(&take_of<std::int32_t, std::uint32_t>);
+    def_take(&take_of<std::int32_t, std::int64_t>);
+    def_take(&take_of<std::int64_t, std::uint32_t>);
+    def_take(&take_of<std::int64_t, std::int64_t>);
     m.def("solve_rows", &solve_rows_of, nb::arg("ratings"), nb::arg("rows"), nb::arg("common"),
           nb::arg("known").none(), nb::arg("projection").none(), nb::arg("width"),
           nb::arg("with_bias"), nb::arg("ridge"), nb::arg("n_threads"));
