@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <memory>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -57,7 +58,10 @@ const T* data_of(const Maybe1<T>& a, std::int64_t n, const char* message) {
 template <class T>
 Out<T> make(std::initializer_list<std::size_t> shape) {
     std::size_t n = 1;
-    for (const std::size_t extent : shape) n *= extent;
+    for (const std::size_t extent : shape) {
+        if (extent > 0 && n > PTRDIFF_MAX / sizeof(T) / extent) throw std::bad_alloc();
+        n *= extent;
+    }
     T* memory = new T[std::max<std::size_t>(n, 1)];
     const nb::capsule owner(memory, [](void* p) noexcept { delete[] static_cast<T*>(p); });
     return Out<T>(memory, shape, owner);
@@ -126,10 +130,12 @@ class Csr {
     std::int64_t n_rows() const { return size(indptr_) - 1; }
     std::int64_t n_columns() const { return n_columns_; }
     std::int64_t nnz() const { return size(indices_); }
-    auto indptr() const { return indptr_; }
-    auto indices() const { return indices_; }
-    auto values() const { return values_; }
-    auto weights() const { return weights_; }
+    auto indptr() const { return Out<const std::int64_t>(indptr_); }
+    auto indices() const { return Out<const std::int32_t>(indices_); }
+    auto values() const { return Out<const float>(values_); }
+    auto weights() const {
+        return weights_ ? std::optional(Out<const float>(*weights_)) : std::nullopt;
+    }
 
     static Csr transposed(const Csr& from, int n_threads) {
         const Ratings view = from.ratings();
@@ -139,7 +145,7 @@ class Csr {
             arrays = transpose(view, threads(n_threads));
         }
         Maybe1<float> weights;
-        if (view.weights) weights = In1<float>(give(std::move(arrays.weights)));
+        if (from.weights_) weights = In1<float>(give(std::move(arrays.weights)));
         return Csr(In1<std::int64_t>(give(std::move(arrays.indptr))),
                    In1<std::int32_t>(give(std::move(arrays.indices))),
                    In1<float>(give(std::move(arrays.values))), view.n_rows, weights);
@@ -176,6 +182,8 @@ nb::object order_of_pairs(In1<std::int32_t> rows, In1<std::int32_t> columns, std
                           std::int64_t n_columns, int n_threads) {
     const std::int64_t n = size(rows);
     require(size(columns) == n, "rows and columns differ in length");
+    require(n_rows >= 0 && n_rows <= INT32_MAX && n_columns >= 0 && n_columns <= INT32_MAX,
+            "n_rows and n_columns must fit 32 bits");
     require(all_below(rows.data(), n, n_rows, threads(n_threads)), "a row is out of bounds");
     require(all_below(columns.data(), n, n_columns, n_threads), "a column is out of bounds");
     auto indptr = make<std::int64_t>({static_cast<std::size_t>(n_rows + 1)});
@@ -375,32 +383,36 @@ auto hash_strings_of(In1<std::uint8_t> bytes, In1<std::int64_t> offsets) {
     return out;
 }
 
+/// An array that is taken as it is: another type or layout is an error, not a silent copy that
+/// would wrap large indices round, or keep what was meant for the caller's `out`.
+auto array(const char* name) { return nb::arg(name).noconvert(); }
+auto maybe_array(const char* name) { return array(name).none(); }
+
 }  // namespace
 
 NB_MODULE(MIXEDALS_MODULE, m) {
     nb::class_<Csr>(m, "Csr")
         .def(nb::init<In1<std::int64_t>, In1<std::int32_t>, In1<float>, std::int64_t,
                       Maybe1<float>>(),
-             nb::arg("indptr"), nb::arg("indices"), nb::arg("values"), nb::arg("n_columns"),
-             nb::arg("weights") = nb::none())
+             array("indptr"), array("indices"), array("values"), nb::arg("n_columns"),
+             array("weights") = nb::none())
         .def("transposed", &Csr::transposed, nb::arg("n_threads"))
         .def_prop_ro("n_rows", &Csr::n_rows)
         .def_prop_ro("n_columns", &Csr::n_columns)
         .def_prop_ro("nnz", &Csr::nnz)
-        .def_prop_ro("indptr", &Csr::indptr)
-        .def_prop_ro("indices", &Csr::indices)
-        .def_prop_ro("values", &Csr::values)
-        .def_prop_ro("weights", &Csr::weights);
+        .def_prop_ro("indptr", &Csr::indptr, nb::rv_policy::automatic)
+        .def_prop_ro("indices", &Csr::indices, nb::rv_policy::automatic)
+        .def_prop_ro("values", &Csr::values, nb::rv_policy::automatic)
+        .def_prop_ro("weights", &Csr::weights, nb::rv_policy::automatic);
     m.def("cpu_level", &cpu_level);
     m.def("encode_integers", [](In1<std::int32_t> ids, int n) { return encode(ids, n); },
-          nb::arg("ids").noconvert(), nb::arg("n_threads"));
+          array("ids"), nb::arg("n_threads"));
     m.def("encode_integers", [](In1<std::int64_t> ids, int n) { return encode(ids, n); },
-          nb::arg("ids").noconvert(), nb::arg("n_threads"));
-    m.def("order_of_pairs", &order_of_pairs, nb::arg("rows"), nb::arg("columns"),
+          array("ids"), nb::arg("n_threads"));
+    m.def("order_of_pairs", &order_of_pairs, array("rows"), array("columns"),
           nb::arg("n_rows"), nb::arg("n_columns"), nb::arg("n_threads"));
     const auto def_take = [&](auto take_as) {
-        m.def("take", take_as, nb::arg("values").noconvert(), nb::arg("positions").noconvert(),
-              nb::arg("n_threads"));
+        m.def("take", take_as, array("values"), array("positions"), nb::arg("n_threads"));
     };
     def_take(&take_of<float, std::uint32_t>);
     def_take(&take_of<float, std::int64_t>);
@@ -408,24 +420,24 @@ NB_MODULE(MIXEDALS_MODULE, m) {
     def_take(&take_of<std::int32_t, std::int64_t>);
     def_take(&take_of<std::int64_t, std::uint32_t>);
     def_take(&take_of<std::int64_t, std::int64_t>);
-    m.def("solve_rows", &solve_rows_of, nb::arg("ratings"), nb::arg("rows"), nb::arg("common"),
-          nb::arg("known").none(), nb::arg("projection").none(), nb::arg("width"),
-          nb::arg("with_bias"), nb::arg("ridge"), nb::arg("n_threads"));
-    m.def("projection_sums", &projection_sums_of, nb::arg("ratings"), nb::arg("rows"),
-          nb::arg("factors"), nb::arg("common"), nb::arg("known").none(),
-          nb::arg("known_rows").none(), nb::arg("sample").none(), nb::arg("n_threads"));
-    m.def("solve_projection", &solve_projection_of, nb::arg("packed"), nb::arg("rhs"),
+    m.def("solve_rows", &solve_rows_of, nb::arg("ratings"), array("rows"), array("common"),
+          maybe_array("known"), maybe_array("projection"), nb::arg("width"),
+          nb::arg("with_bias"), array("ridge"), nb::arg("n_threads"));
+    m.def("projection_sums", &projection_sums_of, nb::arg("ratings"), array("rows"),
+          array("factors"), array("common"), maybe_array("known"),
+          maybe_array("known_rows"), nb::arg("sample").none(), nb::arg("n_threads"));
+    m.def("solve_projection", &solve_projection_of, array("packed"), array("rhs"),
           nb::arg("beta"));
-    m.def("projection_product", &projection_product_of, nb::arg("ratings"), nb::arg("rows"),
-          nb::arg("factors"), nb::arg("common"), nb::arg("known").none(),
-          nb::arg("known_rows").none(), nb::arg("a"), nb::arg("n_threads"));
-    m.def("common_space", &common_space, nb::arg("factors"), nb::arg("projection").none(),
-          nb::arg("rows"), nb::arg("out"), nb::arg("n_threads"));
-    m.def("predict_pairs", &predict, nb::arg("left"), nb::arg("right"), nb::arg("left_rows"),
-          nb::arg("right_rows"), nb::arg("n_threads"));
-    m.def("top_k", &top_k_of, nb::arg("queries"), nb::arg("items"), nb::arg("k"),
-          nb::arg("left_out_indptr"), nb::arg("left_out"), nb::arg("n_threads"));
-    m.def("uniform", &uniform_of, nb::arg("seed"), nb::arg("stream"), nb::arg("keys"),
+    m.def("projection_product", &projection_product_of, nb::arg("ratings"), array("rows"),
+          array("factors"), array("common"), maybe_array("known"),
+          maybe_array("known_rows"), array("a"), nb::arg("n_threads"));
+    m.def("common_space", &common_space, array("factors"), maybe_array("projection"),
+          array("rows"), array("out"), nb::arg("n_threads"));
+    m.def("predict_pairs", &predict, array("left"), array("right"), array("left_rows"),
+          array("right_rows"), nb::arg("n_threads"));
+    m.def("top_k", &top_k_of, array("queries"), array("items"), nb::arg("k"),
+          array("left_out_indptr"), array("left_out"), nb::arg("n_threads"));
+    m.def("uniform", &uniform_of, nb::arg("seed"), nb::arg("stream"), array("keys"),
           nb::arg("p"), nb::arg("low"), nb::arg("high"), nb::arg("n_threads"));
-    m.def("hash_strings", &hash_strings_of, nb::arg("bytes"), nb::arg("offsets"));
+    m.def("hash_strings", &hash_strings_of, array("bytes"), array("offsets"));
 }

@@ -148,7 +148,7 @@ void Workspace::sum(const Features& features, Span ratings, float shift) {
 
 /// gram = U^T U for its first n rows and columns, U in its place, in panels of W rows.
 bool Workspace::factorise(std::int64_t n, std::int64_t ld, float ridge) {
-    constexpr float least_pivot = 1e-6f;  // below it, rounding has eaten the pivot
+    constexpr float least_pivot = 1e-5f;  // below it, rounding has eaten the pivot
     float* g = gram_.data();
     for (std::int64_t j = 0; j < n; ++j) g[j * ld + j] += ridge;
     for (std::int64_t first = 0; first < n; first += W) {

@@ -171,8 +171,13 @@ bool solve_projection(const double* packed, const double* rhs, int d, int p, dou
                     system(i * p + j, k * p + l) =
                         packed[at(d, i, k) * n_outer + at(p, j, l)];
     system.diagonal().array() += beta;
+    const Eigen::VectorXd diagonal = system.diagonal();
     const Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>> factor(system);
     if (factor.info() != Eigen::Success) return false;
+    // The sums carry rounding errors of single precision: a pivot below them says nothing.
+    constexpr double least_pivot = 1e-7;
+    if ((factor.matrixLLT().diagonal().array().square() <= least_pivot * diagonal.array()).any())
+        return false;
     const Eigen::VectorXd solution = factor.solve(Eigen::Map<const Eigen::VectorXd>(rhs, n));
     Eigen::Map<Eigen::VectorXf>(a, n) = solution.cast<float>();
     return solution.allFinite();

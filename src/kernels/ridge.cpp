@@ -1,6 +1,7 @@
 #include "ridge.hpp"
 
 #include <Eigen/Eigenvalues>
+#include <limits>
 
 #include "large.hpp"
 #include "small.hpp"
@@ -29,17 +30,21 @@ double solve_least_norm(const Features& features, Span ratings, double ridge, fl
         square += weight * target * target;
     }
     gram.diagonal().array() += ridge;
-    Eigen::VectorXd solution = Eigen::VectorXd::Zero(p);
-    if (gram.allFinite() && rhs.allFinite()) {
-        const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(gram);
-        const Eigen::VectorXd& values = eigen.eigenvalues();
-        // The features are single precision: directions below that are rounding, not data.
-        const double least = 1e-7 * values.maxCoeff();
-        const Eigen::VectorXd inverse =
-            (values.array() > least).select(values.array().inverse(), 0.0);
-        solution = eigen.eigenvectors() * inverse.asDiagonal() *
-                   (eigen.eigenvectors().transpose() * rhs);
-    }
+    const auto no_solution = [&] {
+        std::fill_n(x, p, 0.0f);
+        return std::numeric_limits<double>::quiet_NaN();
+    };
+    if (!gram.allFinite() || !rhs.allFinite()) return no_solution();
+    const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> eigen(gram);
+    const Eigen::VectorXd& values = eigen.eigenvalues();
+    // The features are single precision: lengths below 1e-6 are rounding, and these are squares.
+    const double least = 1e-12 * values.maxCoeff();
+    const Eigen::VectorXd inverse =
+        (values.array() > least).select(values.array().inverse(), 0.0);
+    const Eigen::VectorXd solution =
+        eigen.eigenvectors() * inverse.asDiagonal() * (eigen.eigenvectors().transpose() * rhs);
+    if (!(solution.cwiseAbs().maxCoeff() <= std::numeric_limits<float>::max()))
+        return no_solution();
     for (int j = 0; j < p; ++j) x[j] = static_cast<float>(solution[j]);
     return square - solution.dot(rhs);
 }
@@ -53,7 +58,7 @@ double solve_row_small(const Features& features, Span ratings, double ridge, flo
     double fitted = 0;
     for (int j = 0; j < P; ++j) {
         out[j] = static_cast<float>(x[j]);
-        fitted += x[j] * sums.sum[P][j];
+        fitted += static_cast<double>(out[j]) * sums.sum[P][j];  // infinite where out[j] is
     }
     return sums.sum[P][P] - fitted;
 }

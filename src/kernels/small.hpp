@@ -67,8 +67,8 @@ struct SmallSums {
 /// rounding, and x is then of no use.
 template <int P>
 bool solve_small(const SmallSums<P>& sums, double ridge, std::array<double, P>& x) {
-    // The sums carry rounding errors of single precision: a pivot below them says nothing.
-    constexpr double least_pivot = 1e-7;
+    // The sums of a chunk carry rounding errors of about 1e-6: a pivot below them says nothing.
+    constexpr double least_pivot = 1e-5;
     double u[P][P];
     std::array<double, P> inverse;
     for (int j = 0; j < P; ++j) {

@@ -19,21 +19,32 @@ def _built_levels() -> list[str]:
     return sorted(name.removeprefix(_PREFIX) for name in names if name.startswith(_PREFIX))
 
 
-def _load() -> tuple[str, ModuleType]:
+def usable_levels() -> list[str]:
+    """Levels that this installation has and this machine can run, lowest first."""
     built = _built_levels()
     if not built:
         raise ImportError("mixedals was installed without its native kernels: install it again")
-    lowest = importlib.import_module(f".{_PREFIX}{built[0]}", __package__)
-    usable = built if built == ["baseline"] else [
-        level for level in built if int(level[1:]) <= lowest.cpu_level()
-    ]
+    if built == ["baseline"]:
+        return built
+    highest = load(built[0]).cpu_level()
+    return [level for level in built if int(level[1:]) <= highest]
+
+
+def load(level: str) -> ModuleType:
+    """Import the kernels of one level, which must be usable."""
+    return importlib.import_module(f".{_PREFIX}{level}", __package__)
+
+
+def _chosen_level() -> str:
+    usable = usable_levels()
     level = os.environ.get("MIXEDALS_ISA") or usable[-1]
     if level not in usable:
         raise ImportError(
-            f"MIXEDALS_ISA={level!r} can't be used here: this machine and installation have {usable}"
+            f"MIXEDALS_ISA={level!r} can't be used here: "
+            f"this machine and installation have {usable}"
         )
-    return level, importlib.import_module(f".{_PREFIX}{level}", __package__)
+    return level
 
 
-LEVEL, _module = _load()
-globals().update({name: value for name, value in vars(_module).items() if name[0] != "_"})
+LEVEL = _chosen_level()
+globals().update({name: value for name, value in vars(load(LEVEL)).items() if name[0] != "_"})

@@ -3,12 +3,19 @@
 n, m: rows of this side and of the other. d: the common space. p: a tier's embedding size.
 """
 
+from types import ModuleType
 from typing import TypeVar
 
 from numpy import float32, float64, int32, int64, uint8, uint32, uint64
 from numpy.typing import NDArray
 
 LEVEL: str
+
+def usable_levels() -> list[str]:
+    """Levels that this installation has and this machine can run, lowest first."""
+
+def load(level: str) -> ModuleType:
+    """Import the kernels of one level, which must be usable."""
 
 class Csr:
     """Checked ratings in compressed rows: its indices are known to be in bounds."""
