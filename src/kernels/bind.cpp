@@ -67,11 +67,12 @@ Out<T> make(std::initializer_list<std::size_t> shape) {
     return Out<T>(memory, shape, owner);
 }
 
+/// A vector as an array that can't be changed, for it may be the checked contents of a Csr.
 template <class T>
-Out<T> give(std::vector<T>&& from) {
+Out<const T> give(std::vector<T>&& from) {
     auto* kept = new std::vector<T>(std::move(from));
     const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return Out<T>(kept->data(), {kept->size()}, owner);
+    return Out<const T>(kept->data(), {kept->size()}, owner);
 }
 
 int threads(int n) {
@@ -173,7 +174,7 @@ auto encode(auto ids, int n_threads) {
         const nb::gil_scoped_release unlocked;
         done = encode_integers(ids.data(), size(ids), vocabulary, codes.data(), threads(n_threads));
     }
-    using Result = std::optional<std::tuple<Out<Id>, Out<std::int32_t>>>;
+    using Result = std::optional<std::tuple<Out<const Id>, Out<std::int32_t>>>;
     return done ? Result({give(std::move(vocabulary)), codes}) : Result();
 }
 
