@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "cpu.hpp"
 #include "group.hpp"
@@ -66,11 +67,12 @@ Out<T> make(std::initializer_list<std::size_t> shape) {
     return Out<T>(memory, shape, owner);
 }
 
+/// A vector as an array that can't be changed, for it may be the checked contents of a Csr.
 template <class T>
-Out<T> give(std::vector<T>&& from) {
+Out<const T> give(std::vector<T>&& from) {
     auto* kept = new std::vector<T>(std::move(from));
     const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return Out<T>(kept->data(), {kept->size()}, owner);
+    return Out<const T>(kept->data(), {kept->size()}, owner);
 }
 
 int threads(int n) {
@@ -81,15 +83,16 @@ int threads(int n) {
 Matrix matrix(const In2<float>& a) { return {a.data(), size(a), size(a, 1)}; }
 
 /// Every index in [0, limit)?
-bool all_below(const std::int32_t* indices, std::int64_t n, std::int64_t limit, int n_threads = 1) {
+template <class Index>
+bool all_below(const Index* indices, std::int64_t n, std::int64_t limit, int n_threads = 1) {
     std::atomic<bool> good{true};
     parallel_spans(n, 1 << 20, n_threads, [&](std::int64_t first, std::int64_t last) {
-        std::int32_t least = 0, greatest = -1;
+        Index least = 0, greatest = 0;
         for (std::int64_t i = first; i < last; ++i) {
             least = std::min(least, indices[i]);
             greatest = std::max(greatest, indices[i]);
         }
-        if (least < 0 || greatest >= limit) good = false;
+        if (least < 0 || std::cmp_greater_equal(greatest, limit)) good = false;
     });
     return good;
 }
@@ -171,7 +174,7 @@ auto encode(auto ids, int n_threads) {
         const nb::gil_scoped_release unlocked;
         done = encode_integers(ids.data(), size(ids), vocabulary, codes.data(), threads(n_threads));
     }
-    using Result = std::optional<std::tuple<Out<Id>, Out<std::int32_t>>>;
+    using Result = std::optional<std::tuple<Out<const Id>, Out<std::int32_t>>>;
     return done ? Result({give(std::move(vocabulary)), codes}) : Result();
 }
 
@@ -196,6 +199,18 @@ nb::object order_of_pairs(In1<std::int32_t> rows, In1<std::int32_t> columns, std
     const auto extent = static_cast<std::size_t>(n);
     return n <= UINT32_MAX ? sort(make<std::uint32_t>({extent}))
                            : sort(make<std::int64_t>({extent}));
+}
+
+template <class Value, class Position>
+auto take_of(In1<Value> from, In1<Position> positions, int n_threads) {
+    require(all_below(positions.data(), size(positions), size(from), threads(n_threads)),
+            "a position is out of bounds");
+    auto out = make<Value>({positions.shape(0)});
+    {
+        const nb::gil_scoped_release unlocked;
+        take(from.data(), positions.data(), size(positions), out.data(), n_threads);
+    }
+    return out;
 }
 
 auto solve_rows_of(const Csr& ratings, In1<std::int32_t> rows, In2<float> common,
@@ -397,6 +412,15 @@ NB_MODULE(MIXEDALS_MODULE, m) {
           array("ids"), nb::arg("n_threads"));
     m.def("order_of_pairs", &order_of_pairs, array("rows"), array("columns"),
           nb::arg("n_rows"), nb::arg("n_columns"), nb::arg("n_threads"));
+    const auto def_take = [&](auto take_as) {
+        m.def("take", take_as, array("values"), array("positions"), nb::arg("n_threads"));
+    };
+    def_take(&take_of<float, std::uint32_t>);
+    def_take(&take_of<float, std::int64_t>);
+    def_take(&take_of<std::int32_t, std::uint32_t>);
+    def_take(&take_of<std::int32_t, std::int64_t>);
+    def_take(&take_of<std::int64_t, std::uint32_t>);
+    def_take(&take_of<std::int64_t, std::int64_t>);
     m.def("solve_rows", &solve_rows_of, nb::arg("ratings"), array("rows"), array("common"),
           maybe_array("known"), maybe_array("projection"), nb::arg("width"),
           nb::arg("with_bias"), array("ridge"), nb::arg("n_threads"));

@@ -1,13 +1,18 @@
 #include "group.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 #include <memory>
+#include <mutex>
 
 #include "threads.hpp"
 
 namespace mixedals {
 namespace {
+
+/// Ratings a task, where a task only streams over them.
+constexpr std::int64_t grain = 1 << 18;
 
 /// Spans of the input, one a thread, as few as keep the threads' tables of counts small.
 struct Slices {
@@ -99,16 +104,41 @@ template void sort_pairs(const std::int32_t*, const std::int32_t*, std::int64_t,
 template void sort_pairs(const std::int32_t*, const std::int32_t*, std::int64_t, std::int64_t,
                          std::int64_t, std::int64_t*, std::int64_t*, int);
 
+template <class Value, class Position>
+void take(const Value* from, const Position* positions, std::int64_t n, Value* out,
+          int n_threads) {
+    parallel_spans(n, grain, n_threads, [=](std::int64_t first, std::int64_t last) {
+        for (std::int64_t i = first; i < last; ++i) out[i] = from[positions[i]];
+    });
+}
+
+template void take(const float*, const std::uint32_t*, std::int64_t, float*, int);
+template void take(const float*, const std::int64_t*, std::int64_t, float*, int);
+template void take(const std::int32_t*, const std::uint32_t*, std::int64_t, std::int32_t*, int);
+template void take(const std::int32_t*, const std::int64_t*, std::int64_t, std::int32_t*, int);
+template void take(const std::int64_t*, const std::uint32_t*, std::int64_t, std::int64_t*, int);
+template void take(const std::int64_t*, const std::int64_t*, std::int64_t, std::int64_t*, int);
+
 template <class Id>
 bool encode_integers(const Id* ids, std::int64_t n, std::vector<Id>& vocabulary,
                      std::int32_t* codes, int n_threads) {
     vocabulary.clear();
     if (n == 0) return true;
-    const auto [least, greatest] = std::minmax_element(ids, ids + n);
-    const Id base = *least;
+    Id base = ids[0], greatest = ids[0];
+    std::mutex guard;
+    parallel_spans(n, grain, n_threads, [&](std::int64_t first, std::int64_t last) {
+        Id low = ids[first], high = low;
+        for (std::int64_t i = first; i < last; ++i) {
+            low = std::min(low, ids[i]);
+            high = std::max(high, ids[i]);
+        }
+        const std::lock_guard lock(guard);
+        base = std::min(base, low);
+        greatest = std::max(greatest, high);
+    });
     // The range in unsigned arithmetic: it can't overflow.
     const std::uint64_t range =
-        static_cast<std::uint64_t>(*greatest) - static_cast<std::uint64_t>(base);
+        static_cast<std::uint64_t>(greatest) - static_cast<std::uint64_t>(base);
     const std::uint64_t worth = 4 * static_cast<std::uint64_t>(n) + 65536;
     if (range >= std::min<std::uint64_t>(worth, std::numeric_limits<std::int32_t>::max()))
         return false;
@@ -117,14 +147,20 @@ bool encode_integers(const Id* ids, std::int64_t n, std::vector<Id>& vocabulary,
                                         static_cast<std::uint64_t>(base));
     };
     std::vector<std::int32_t> code_of(range + 1, -1);
-    for (std::int64_t i = 0; i < n; ++i) code_of[offset(ids[i])] = 0;
+    parallel_spans(n, grain, n_threads, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t i = first; i < last; ++i) {
+            const std::atomic_ref present(code_of[offset(ids[i])]);
+            if (present.load(std::memory_order_relaxed) < 0)
+                present.store(0, std::memory_order_relaxed);
+        }
+    });
     std::int32_t next = 0;
     for (std::uint64_t at = 0; at <= range; ++at) {
         if (code_of[at] < 0) continue;
         code_of[at] = next++;
         vocabulary.push_back(static_cast<Id>(static_cast<std::uint64_t>(base) + at));
     }
-    parallel_spans(n, 1 << 18, n_threads, [&](std::int64_t first, std::int64_t last) {
+    parallel_spans(n, grain, n_threads, [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t i = first; i < last; ++i) codes[i] = code_of[offset(ids[i])];
     });
     return true;

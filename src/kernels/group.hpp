@@ -25,6 +25,10 @@ void sort_pairs(const std::int32_t* rows, const std::int32_t* columns, std::int6
                 std::int64_t n_rows, std::int64_t n_columns, std::int64_t* indptr, Position* order,
                 int n_threads);
 
+/// out[i] = from[positions[i]]. `positions` must be checked.
+template <class Value, class Position>
+void take(const Value* from, const Position* positions, std::int64_t n, Value* out, int n_threads);
+
 /// Codes of integer ids: codes[i] is the position of ids[i] in the sorted distinct ids.
 /// False, and nothing done, where the ids span so wide a range that a table of it isn't worth it.
 template <class Id>

@@ -56,6 +56,13 @@ def order_of_pairs(
 ) -> tuple[NDArray[int64], NDArray[uint32] | NDArray[int64]]:
     """Row pointers, and the order that sorts pairs by row, then column; equal pairs stay in order."""
 
+_Values = TypeVar("_Values", NDArray[float32], NDArray[int32], NDArray[int64])
+
+def take(
+    values: _Values, positions: NDArray[uint32] | NDArray[int64], n_threads: int
+) -> _Values:
+    """``values[positions]``, in parallel and without NumPy's copy of 32-bit positions."""
+
 def hash_strings(bytes: NDArray[uint8], offsets: NDArray[int64]) -> NDArray[uint64]:
     """FNV-1a, 64 bits, of each string."""
 
