@@ -5,7 +5,7 @@ The native kernels are right where they agree with this file. Names in backquote
 rows. Items' rows are the same with the letters changed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -98,11 +98,13 @@ def solve_rows(
 # The projection of a tier.
 
 
-def interactions(ratings: Ratings, rows: Sequence[int]) -> Iterator[tuple[int, int, float, float]]:
-    """(position in rows, column, value, weight) of every rating of the listed rows."""
-    for i, u in enumerate(rows):
-        for column, value, weight in zip(*ratings.row(u), strict=True):
-            yield i, int(column), float(value), float(weight)
+def interactions(ratings: Ratings, rows: Sequence[int]) -> tuple[Ints, Ints, Vector, Vector]:
+    """Position in ``rows``, column, value and weight of every rating of the listed rows."""
+    spans = [ratings.row(u) for u in rows]
+    position = np.repeat(np.arange(len(rows)), [len(columns) for columns, _, _ in spans])
+    parts = zip(*spans, strict=True) if spans else ([], [], [])
+    columns, values, weights = (np.concatenate([[], *part]) for part in parts)
+    return position, columns.astype(int64), values, weights
 
 
 def projection_system(
@@ -121,15 +123,13 @@ def projection_system(
     x, y_bar = np.asarray(factors, float64), np.asarray(common, float64)
     known = or_zeros(known, ratings.n_columns)
     known_rows = or_zeros(known_rows, ratings.n_rows)
-    q, r, w = [], [], []
-    for i, column, value, weight in interactions(ratings, rows):
-        u = rows[i]
-        if kept is None or kept[u, column]:
-            q.append(np.outer(y_bar[column], x[i]).flatten())
-            r.append(value - known[column] - known_rows[u])
-            w.append(weight)
-    n = y_bar.shape[1] * x.shape[1]
-    return np.array(q).reshape(-1, n), np.array(r), np.array(w)
+    position, columns, values, w = interactions(ratings, rows)
+    u = np.asarray(rows, int64)[position]
+    outer = y_bar[columns][:, :, None] * x[position][:, None, :]
+    q = outer.reshape(len(w), y_bar.shape[1] * x.shape[1])
+    r = values - known[columns] - known_rows[u]
+    chosen = slice(None) if kept is None else kept[u, columns]
+    return q[chosen], r[chosen], w[chosen]
 
 
 def solve_projection(
@@ -139,13 +139,8 @@ def solve_projection(
     return solve(q, r, w, beta).reshape(shape)
 
 
-def pack(symmetric: Matrix) -> Vector:
-    """The upper triangle, row after row."""
-    return symmetric[np.triu_indices(len(symmetric))]
-
-
 def packed_system(q: Matrix, w: Vector, shape: tuple[int, int]) -> Matrix:
-    """Q^T W Q, of which entry ((i, j), (k, m)) stands at (pack of (i, k), pack of (j, m))."""
+    """Q^T W Q: entry ((i, j), (k, m)) in row (i, k), column (j, m) of two upper triangles."""
     d, p = shape
     gram = (q.T @ (w[:, None] * q)).reshape(d, p, d, p)
     (i, k), (j, m) = np.triu_indices(d), np.triu_indices(p)
@@ -255,13 +250,11 @@ def objective(
     x_bar, y_bar = users.common(d), items.common(d)
     user_bias = or_zeros(users.biases, ratings.n_rows)
     item_bias = or_zeros(items.biases, ratings.n_columns)
-    error = sum(
-        weight * (mean + user_bias[u] + item_bias[i] + x_bar[u] @ y_bar[i] - value) ** 2
-        for u, i, value, weight in interactions(ratings, range(ratings.n_rows))
-    )
+    u, i, values, weights = interactions(ratings, range(ratings.n_rows))
+    predicted = mean + user_bias[u] + item_bias[i] + np.sum(x_bar[u] * y_bar[i], axis=1)
     learned = [*users.projections.values(), *items.projections.values()]
     return {
-        "error": float(error),
+        "error": float(weights @ (predicted - values) ** 2),
         "users": users.penalty(),
         "items": items.penalty(),
         "projections": beta * float(sum((matrix**2).sum() for matrix in learned)),

@@ -78,7 +78,7 @@ class Problem:
 
     def unit(self) -> float:
         longest = int(np.diff(self.ratings.indptr).max(initial=0))
-        return rounding(longest, BLOCK)
+        return rounding(min(longest, CHUNK), BLOCK)
 
 
 @st.composite
@@ -163,10 +163,7 @@ def test_solution_is_that_of_q(kernels: ModuleType, problem: Problem, beta: floa
     check_solution(problem, kernels.solve_projection(*problem.sums(kernels), beta), beta)
 
 
-@generated
-@given(problem=problems(), seed=seeds)
-def test_product_is_that_of_q(kernels: ModuleType, problem: Problem, seed: int) -> None:
-    a = np.random.default_rng(seed).normal(size=problem.shape)
+def check_product(kernels: ModuleType, problem: Problem, a: NDArray[float64]) -> None:
     product, rhs = problem.product(kernels, a)
     q, r, w = problem.system()
     q_size, r_size, _ = problem.magnitudes()
@@ -178,12 +175,30 @@ def test_product_is_that_of_q(kernels: ModuleType, problem: Problem, seed: int) 
     assert (error <= unit * (q_size.T @ (w * r_size))).all()
 
 
+@generated
+@given(problem=problems(), seed=seeds)
+def test_product_is_that_of_q(kernels: ModuleType, problem: Problem, seed: int) -> None:
+    check_product(kernels, problem, np.random.default_rng(seed).normal(size=problem.shape))
+
+
+@pytest.mark.parametrize("d", [3, 15, 16])
+def test_a_row_of_many_ratings(kernels: ModuleType, d: int) -> None:
+    """Sums in single precision alone would be off by 1e-4."""
+    rng = np.random.default_rng(d)
+    ratings = make_ratings(rng, [100_000], 50, weighted=False)
+    x, y_bar = f32(rng.normal(size=(1, 2))), f32(rng.normal(1, 1, (50, d)))
+    problem = Problem(ratings, i32(0), x, y_bar)
+    check_sums(problem, *problem.sums(kernels))
+    check_product(kernels, problem, rng.normal(1, 1, problem.shape))
+
+
 @pytest.mark.parametrize(("d", "p"), [(6, 2), (15, 3), (16, 4), (20, 6)])
 def test_many_rows(kernels: ModuleType, d: int, p: int) -> None:
     problem = many_rows(d, p)
     packed, rhs = problem.sums(kernels)
     check_sums(problem, packed, rhs)
     check_solution(problem, kernels.solve_projection(packed, rhs, 10.0), 10.0)
+    check_product(kernels, problem, np.random.default_rng(p).normal(size=(d, p)))
 
 
 @pytest.mark.parametrize("d", [4, 20])

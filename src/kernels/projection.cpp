@@ -190,7 +190,8 @@ void projection_product(const ProjectionProblem& problem, const double* a, doubl
     std::vector<RowMajorDouble> product_part(parts + 1), rhs_part(parts + 1);
     const auto make_add = [&] {
         return [&, sampled = Sampled(), direction = Eigen::VectorXf(d), sum = Eigen::VectorXf(d),
-                targets = Eigen::VectorXf(d)](std::int64_t part, std::int64_t first,
+                targets = Eigen::VectorXf(d), row_sum = Eigen::VectorXd(d),
+                row_rhs = Eigen::VectorXd(d)](std::int64_t part, std::int64_t first,
                                               std::int64_t last) mutable {
             auto& product = product_part[static_cast<std::size_t>(part)];
             auto& right = rhs_part[static_cast<std::size_t>(part)];
@@ -203,8 +204,17 @@ void projection_product(const ProjectionProblem& problem, const double* a, doubl
                 direction.noalias() = matrix * x;
                 sum.setZero();
                 targets.setZero();
+                row_sum.setZero();
+                row_rhs.setZero();
+                const auto flush = [&] {
+                    row_sum += sum.cast<double>();
+                    row_rhs += targets.cast<double>();
+                    sum.setZero();
+                    targets.setZero();
+                };
                 const float shift = known_of(problem, row);
                 for (std::int64_t k = 0; k < ratings.size; ++k) {
+                    if (k > 0 && k % chunk_ratings == 0) flush();
                     const std::int64_t column = ratings.indices[k];
                     const float* data = problem.features.row(column);
                     const Eigen::Map<const Eigen::VectorXf> y(data, d);
@@ -219,8 +229,9 @@ void projection_product(const ProjectionProblem& problem, const double* a, doubl
                         targets += weight * target * y;
                     }
                 }
-                product.noalias() += (sum * x.transpose()).cast<double>();
-                if (rhs) right.noalias() += (targets * x.transpose()).cast<double>();
+                flush();
+                product.noalias() += row_sum * x.transpose().cast<double>();
+                if (rhs) right.noalias() += row_rhs * x.transpose().cast<double>();
             }
         };
     };
