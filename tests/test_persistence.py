@@ -50,7 +50,7 @@ def test_a_loaded_model_answers_as_the_saved_one(stars, tmp_path, name, ids):
     model = MixedALS(iterations=2, **MODELS[name]).fit(data)
     model.save(tmp_path / "m")
     again = load(tmp_path / "m")
-    assert again.recommend(k=3).equals(model.recommend(k=3))
+    assert again.recommend(k=3).rows() == model.recommend(k=3).rows()
     assert again.user_ids_.tolist() == model.user_ids_.tolist()
     assert again.user_ids_.dtype == model.user_ids_.dtype
     pairs = data.to_frame()
@@ -174,7 +174,7 @@ HOSTILE_TENSORS = {
     "items.4.projection": lambda a: a.astype(np.float64),
     "seen.indices": lambda a: a + 1000,
     "seen.indptr": lambda a: a[::-1],
-    "users.ids.values": lambda a: a[::-1],
+    "users.ids.ids": lambda a: a[::-1],
 }
 
 

@@ -111,8 +111,8 @@ def model_to(model: FittedModel) -> tuple[Json, Tensors]:
         ("items", model.items, model.item_rules),
     )
     for name, vocabulary, rules in sides:
-        header[f"{name}_ids"], arrays = vocabulary.to_arrays()
-        tensors |= {f"{name}.ids.{key}": array for key, array in arrays.items()}
+        header[f"{name}_ids"] = vocabulary.kind
+        tensors |= {f"{name}.ids.{key}": array for key, array in vocabulary.to_arrays().items()}
         header[f"{name}_rules"] = asdict(rules)
     tensors |= {"seen.indptr": model.seen.indptr, "seen.indices": model.seen.indices}
     return header, tensors
