@@ -208,12 +208,8 @@ def test_a_full_disk_leaves_the_old_file(stars, tmp_path):
     assert os.listdir(tmp_path) == ["m"]
 
 
-def start(script: str, *arguments: object) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+def command(script: str, *arguments: object) -> list[str]:
+    return [sys.executable, "-c", textwrap.dedent(script), *map(str, arguments)]
 
 
 def test_a_kill_in_a_save_leaves_a_whole_file(tmp_path):
@@ -230,7 +226,7 @@ def test_a_kill_in_a_save_leaves_a_whole_file(tmp_path):
                 model.save(sys.argv[1])
     """
     path = tmp_path / "m"
-    process = start(script, path)
+    process = subprocess.Popen(command(script, path), stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     assert process.stdout.readline() == "ready\n"
     for delay in np.linspace(0.01, 0.1, 6):
@@ -264,9 +260,9 @@ TRAINING = """
 
 
 def test_a_killed_and_resumed_training_ends_in_the_same_bits(tmp_path):
-    assert start(TRAINING, tmp_path / "whole", 0).wait() == 0
-    assert start(TRAINING, tmp_path / "cut", 7).wait() == -signal.SIGKILL
-    assert start(TRAINING, tmp_path / "cut", 0).wait() == 0
+    assert subprocess.run(command(TRAINING, tmp_path / "whole", 0), check=False).returncode == 0
+    assert subprocess.run(command(TRAINING, tmp_path / "cut", 7), check=False).returncode == -signal.SIGKILL
+    assert subprocess.run(command(TRAINING, tmp_path / "cut", 0), check=False).returncode == 0
     whole, cut = (read_file(tmp_path / f"{name}.model", "model") for name in ("whole", "cut"))
     assert whole[1].keys() == cut[1].keys()
     for name, tensor in whole[1].items():

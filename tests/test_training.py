@@ -2,8 +2,6 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from mixedals import Interactions, MixedALS, PopularitySizing, UniformSizing
 from mixedals.preparation import initial_state, make_problem, mean_rating, prepare_side
@@ -55,7 +53,7 @@ VARIANTS = {
     "plain": {"dims": 6},
     "padded": {"projection": "padded"},
     "projected": {},
-    "large": {"dims": (4, 20, 40)},
+    "large": {"dims": (4, 20, 40), "projection_reg": 10.0},
     "biases": {"biases": True},
     "mean": {"global_mean": True, "reg_exponent": 0.5},
     "sides": {
@@ -160,11 +158,9 @@ def test_any_number_of_threads_gives_the_same_bits(stars, variant):
         assert other.history_.drop("seconds").equals(one.history_.drop("seconds"))
 
 
-@given(st.randoms(use_true_random=False))
-def test_any_order_of_ratings_gives_the_same_bits(stars, random):
-    frame = stars.to_frame()
-    order = random.sample(range(len(frame)), len(frame))
-    shuffled = Interactions.from_frame(frame[order])
+@pytest.mark.parametrize("seed", range(5))
+def test_any_order_of_ratings_gives_the_same_bits(stars, seed):
+    shuffled = Interactions.from_frame(stars.to_frame().sample(fraction=1, shuffle=True, seed=seed))
     for sampling in (None, "paper"):
         estimator = MixedALS(iterations=2, projection_sampling=sampling)
         one, other = estimator.fit(stars).user_vectors_, estimator.fit(shuffled).user_vectors_
@@ -293,8 +289,10 @@ class TestUnusualData:
         n = 1_100_000
         items = np.zeros(n, np.int64)
         data = Interactions.from_arrays(np.arange(n), items, np.arange(n) % 2 + 1.0)
-        model = MixedALS(dims=dims, reg=0.1, iterations=2).fit(data)
-        assert model.predict([10, 11], [0, 0]) == pytest.approx([1.0, 2.0], abs=0.15)
+        model = MixedALS(dims=dims, reg=1e-3, iterations=2).fit(data)
+        one, two = model.predict([10, 11], [0, 0])
+        assert 0.5 < one < 1
+        assert two == pytest.approx(2 * one, rel=1e-5)
 
 
 def test_singular_projections_say_what_to_do(stars):

@@ -30,7 +30,7 @@ from mixedals.preparation import (
 )
 from mixedals.recommender import Recommender, two_columns
 from mixedals.sizing import PopularitySizing, SideSizing, Sizing
-from mixedals.trainer import IterationRecord, TrainingState, train
+from mixedals.trainer import IterationRecord, TrainingState, history_frame, train
 from mixedals.updates import SolveError
 
 
@@ -227,9 +227,9 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
                     raise
                 vocabulary = users.vocabulary if error.side == "users" else items.vocabulary
                 raise type(error)(
-                    f"{error} Its id: {vocabulary.ids[error.row]!r}", error.side, error.row
+                    f"{error} Its id: {vocabulary.ids.tolist()[error.row]!r}", error.side, error.row
                 ) from error
-        self.history_ = pl.DataFrame([record.as_row() for record in state.history])
+        self.history_ = history_frame(record.as_row() for record in state.history)
         self.best_iteration_ = state.best_iteration
         self._model = FittedModel(
             factors=state.best,
@@ -286,7 +286,7 @@ def load(path: str | os.PathLike[str]) -> MixedALS:
         check_parameters(model.get_params(deep=False))
         model.seed_ = int(header["seed"])
         model.best_iteration_ = int(header["best_iteration"])
-        model.history_ = pl.DataFrame(header["history"])
+        model.history_ = history_frame(header["history"])
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error
     except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError) as error:

@@ -74,7 +74,7 @@ def _in_columns_of(ratings: Csr, columns: Vocabulary, known: Vocabulary, side: s
     if len(unknown):
         raise ValueError(
             f"{len(unknown)} of {len(columns)} {side} are not in the model, first "
-            f"{columns.ids[unknown[0]]!r}: fold them in first, or leave their ratings out"
+            f"{columns.ids[unknown].tolist()[0]!r}: fold them in first, or leave their ratings out"
         )
     return Csr(
         ratings.indptr, position[ratings.indices], ratings.values, len(known), ratings.weights

@@ -42,7 +42,7 @@ def write_file(path: str | os.PathLike[str], kind: str, header: Header, tensors:
         Arrays by name.
     """
     path = Path(path)
-    text = json.dumps({"version": VERSION, "kind": kind, **header}, sort_keys=True)
+    text = json.dumps({"version": VERSION, "kind": kind, **header})
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     data = save(tensors, {"format": _FORMAT, "header": text, "sha256": _digest(text, tensors)})
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")

@@ -95,7 +95,8 @@ class PowerLawSizing:
 
     Rows, sorted by popularity, are cut into partitions with equal sums of popularity; a partition
     of ``s`` rows gets the largest dimension times ``(s_min / s) ** temperature``, rounded to the
-    nearest allowed one. Rows with equally many ratings are never separated.
+    nearest allowed one. Rows with equally many ratings are never separated, and where that makes a
+    partition larger than the next less popular one, both count as equally large.
 
     Parameters
     ----------
@@ -126,7 +127,7 @@ class PowerLawSizing:
         # Popularity of all rows with more ratings decides the partition, the most popular first.
         above = popularity[::-1].cumsum()[::-1] - popularity
         partition = above * self.partitions // popularity.sum()
-        sizes = np.bincount(partition, weights=rows)
+        sizes = np.maximum.accumulate(np.bincount(partition, weights=rows))
         smallest = sizes[sizes > 0].min()
         ideal = dims[-1] * (smallest / sizes[partition]) ** self.temperature
         last_of_step = np.flatnonzero(np.diff(partition))

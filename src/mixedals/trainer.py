@@ -2,10 +2,11 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from mixedals._kernels import Csr
@@ -90,6 +91,12 @@ class IterationRecord:
             "metric": self.metric,
             "seconds": self.seconds,
         }
+
+
+def history_frame(rows: Iterable[Mapping[str, float | int | None]]) -> pl.DataFrame:
+    """Records, as ``as_row`` gives them, as a table; types don't depend on what is in it."""
+    schema = {"metric": pl.Float64}
+    return pl.DataFrame(list(rows), schema_overrides=schema, infer_schema_length=None)
 
 
 @dataclass(frozen=True)
