@@ -59,7 +59,8 @@ class Problem:
         self, kernels: ModuleType, a: NDArray[float64], n_threads: int = 1
     ) -> tuple[NDArray[float64], NDArray[float64]]:
         csr = csr_of(kernels, self.ratings)
-        return kernels.projection_product(csr, *self.arguments, a, n_threads)
+        product = kernels.projection_product(csr, *self.arguments, a, n_threads)
+        return product, kernels.projection_rhs(csr, *self.arguments, n_threads)
 
     def system(self, kept: NDArray[np.bool_] | None = None) -> tuple[NDArray[float64], ...]:
         return reference.projection_system(self.ratings, *self.arguments, kept=kept)

@@ -29,7 +29,8 @@ def ml_1m(real_data) -> tuple[Interactions, Interactions, Interactions]:
 
 
 def test_the_protocol_leaves_the_expected_ratings(ml_1m):
-    assert [len(part) for part in ml_1m] == [590_423, 17_728, 55_727]
+    # An independent prototype's numbers, to the rounding of 0.8 n.
+    assert [len(part) for part in ml_1m] == pytest.approx([590_423, 17_728, 55_727], abs=1)
 
 
 @pytest.mark.parametrize("name", WINDOWS)

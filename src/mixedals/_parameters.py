@@ -38,7 +38,7 @@ def _a_side(check: Callable[[Any], bool]) -> Callable[[Any], bool]:
 
 
 def _sizing(v: Any) -> bool:
-    given_row_by_row = Mapping | Sequence | np.ndarray
+    given_row_by_row = (Mapping, Sequence, np.ndarray)
     if isinstance(v, Mapping):
         return set(v) == {"users", "items"} and all(
             isinstance(s, Sizing) or (isinstance(s, given_row_by_row) and not isinstance(s, str))

@@ -77,5 +77,5 @@ def _digest(*arrays: NDArray[Any] | None) -> str:
     digest = hashlib.blake2b(digest_size=16)
     for array in arrays:
         if array is not None:
-            digest.update(np.ascontiguousarray(array).view(np.uint8))
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()

@@ -30,7 +30,7 @@ class ModelFileError(ValueError):
 
 
 def write_file(path: str | os.PathLike[str], kind: str, header: Header, tensors: Tensors) -> None:
-    """Writes a file that is at ``path`` in whole once this returns; until then what was there stays.
+    """Writes a file to ``path``, where what was before stays until all of it is written.
 
     Parameters
     ----------
@@ -85,8 +85,8 @@ def read_file(
     header = json.loads(text)
     if header["version"] > VERSION:
         raise ModelFileError(
-            f"{path}: written by a newer mixedals (file version {header['version']}, this one reads "
-            f"up to {VERSION}): upgrade mixedals"
+            f"{path}: written by a newer mixedals (file version {header['version']}; this one "
+            f"reads up to {VERSION}): upgrade mixedals"
         )
     if header["kind"] != kind:
         raise ModelFileError(f"{path}: holds a {header['kind']}, not a {kind}")
@@ -97,7 +97,7 @@ def _digest(header: str, tensors: Tensors) -> str:
     digest = hashlib.sha256(header.encode())
     for name, tensor in sorted(tensors.items()):
         digest.update(f"\0{name}\0{tensor.dtype}\0{tensor.shape}\0".encode())
-        digest.update(tensor.reshape(-1).view(np.uint8))
+        digest.update(tensor.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
 
 

@@ -43,13 +43,13 @@ def factors_to(factors: Factorisation, prefix: str) -> tuple[Json, Tensors]:
 
 def factors_from(header: Json, tensors: Tensors, prefix: str, n_threads: int) -> Factorisation:
     """The factorisation, every shape and index checked."""
-    sides = [
+    users, items = (
         _side_from(name, header[name], tensors, f"{prefix}{name}.", n_threads)
         for name in ("users", "items")
-    ]
-    if sides[0].d != sides[1].d:
+    )
+    if users.d != items.d:
         raise ModelFileError("the sides differ in the dimension of the common space")
-    return Factorisation(*sides, mean=float(header["mean"]))
+    return Factorisation(users, items, float(header["mean"]))
 
 
 def _side_from(name: str, header: Json, tensors: Tensors, prefix: str, n_threads: int) -> Side:

@@ -127,12 +127,10 @@ class Recommender:
         """
         model = self._fitted
         rows, columns = model.users.encode(users), model.items.encode(items)
-        out = np.empty((len(rows), len(columns)), np.float32)
         left, right = model.factors.scoring
-        for i, row in enumerate(rows):
-            out[i] = kernels.predict_pairs(
-                left, right, np.full(len(columns), row), columns, self._threads
-            )
+        out = kernels.predict_grid(left[rows], right[columns], self._threads)
+        out[rows < 0] = np.nan
+        out[:, columns < 0] = np.nan
         return out
 
     def recommend(
@@ -269,7 +267,7 @@ class Recommender:
         rows = _known(vocabulary, ids, f"{name}s")
         if metric == "cosine":
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-            vectors = vectors / np.where(lengths > 0, lengths, 1)
+            vectors = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
         each_itself = np.arange(len(rows) + 1)
         found, scores = kernels.top_k(vectors[rows], vectors, k, each_itself, rows, self._threads)
         everyone = np.arange(len(vocabulary), dtype=np.int32)

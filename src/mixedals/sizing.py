@@ -6,6 +6,7 @@ follow from the number of ratings are given row by row instead, as an array or a
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -75,7 +76,7 @@ class PopularitySizing:
         rated = counts[counts > 0]
         unit = self.gamma * float(np.median(rated)) if len(rated) else 1.0
         return SizeSteps(
-            tuple(unit * (low + high) / 2 for low, high in zip(dims, dims[1:], strict=False)),
+            tuple(unit * (low + high) / 2 for low, high in pairwise(dims)),
             tuple(dims),
         )
 
@@ -141,7 +142,7 @@ SideSizing = Sizing | Mapping[object, int] | ArrayLike
 def explicit_sizes(
     sizes: Mapping[object, int] | ArrayLike, vocabulary: Vocabulary, dims: Sequence[int], side: str
 ) -> NDArray[np.int32]:
-    """Dimensions given row by row, in the vocabulary's order: an array so ordered, or id -> size."""
+    """Dimensions given row by row, by an array in the vocabulary's order or a mapping from id."""
     if isinstance(sizes, Mapping):
         codes = vocabulary.encode(list(sizes))
         out = np.zeros(len(vocabulary), np.int32)
@@ -165,5 +166,5 @@ def explicit_sizes(
 
 def _nearest(values: ArrayLike, dims: Sequence[int]) -> NDArray[np.int64]:
     """The nearest of the rising ``dims`` to each value, the smaller one halfway."""
-    middles = [(low + high) / 2 for low, high in zip(dims, dims[1:], strict=False)]
+    middles = [(low + high) / 2 for low, high in pairwise(dims)]
     return np.asarray(dims)[np.searchsorted(middles, np.asarray(values), side="left")]

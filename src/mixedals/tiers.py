@@ -43,7 +43,7 @@ class Tier:
     @property
     def p(self) -> int:
         """The embedding size."""
-        return self.factors.shape[1]
+        return int(self.factors.shape[1])
 
 
 @dataclass(frozen=True)

@@ -182,7 +182,8 @@ def train(
             value = evaluate(model) if evaluate is not None and due else None
             record = IterationRecord(number, objective, value, seconds)
             state = _advanced(state, model, record, metric, has_validation=evaluate is not None)
-            if any([observer(state) is True for observer in observers]):
+            answers = [observer(state) for observer in observers]
+            if True in answers:
                 break
     except KeyboardInterrupt:
         if state.iteration == 0:
@@ -222,6 +223,6 @@ def _advanced(
 
 
 def _exhausted(state: TrainingState, patience: int | None) -> bool:
-    """Have the last ``patience`` evaluations brought nothing better?"""
+    """Tells whether the last ``patience`` evaluations brought nothing better."""
     later = [r for r in state.history if r.iteration > state.best_iteration]
     return patience is not None and sum(r.metric is not None for r in later) >= patience

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ from mixedals.tiers import Side, Tier
 # conjugate gradients need less time and memory.
 DENSE_LIMIT = 512
 
-# Residual, relative to the right-hand side, at which conjugate gradients stop, and their most steps.
+# Residual, relative to the right-hand side, at which conjugate gradients stop; their most steps.
 _CG_TOLERANCE = 1e-5
 _CG_STEPS = 100
 
@@ -122,15 +123,21 @@ class _ProjectionProblem:
     mean: float
     tier: Tier
 
+    @property
+    def _arguments(self) -> tuple[Any, ...]:
+        """What every kernel of this problem is given first."""
+        known = self.other.known(self.mean)
+        tier = self.tier
+        return (
+            self.ratings, tier.rows, tier.factors, self.other.common, known, self.side.biases
+        )  # fmt: skip
+
     def solve_densely(self, sample: Sample | None) -> NDArray[np.float32]:
         sampled = None
         if sample is not None:
             fraction = 1 / self.tier.p**2
             sampled = (sample.key, fraction, sample.row_keys, sample.column_keys)
-        packed, rhs = kernels.projection_sums(
-            self.ratings, self.tier.rows, self.tier.factors, self.other.common,
-            self.other.known(self.mean), self.side.biases, sampled, self.side.n_threads,
-        )  # fmt: skip
+        packed, rhs = kernels.projection_sums(*self._arguments, sampled, self.side.n_threads)
         projection = kernels.solve_projection(packed, rhs, self.beta)
         if projection is None:
             raise SolveError(
@@ -142,16 +149,16 @@ class _ProjectionProblem:
 
     def solve_by_gradients(self, start: NDArray[np.float32]) -> NDArray[np.float32]:
         """Conjugate gradients from the previous projection, never forming ``Q^T Q``."""
+        rhs = kernels.projection_rhs(*self._arguments, self.side.n_threads)
         solution = start.astype(np.float64)
-        product, rhs = self._product(solution)
-        residual = rhs - product
+        residual = rhs - self._product(solution)
         direction = residual
         square = float(np.vdot(residual, residual))
         enough = _CG_TOLERANCE**2 * float(np.vdot(rhs, rhs))
         for _ in range(_CG_STEPS):
             if not square > enough:
                 break
-            product, _rhs = self._product(direction)
+            product = self._product(direction)
             step = square / float(np.vdot(direction, product))
             solution = solution + step * direction
             residual = residual - step * product
@@ -163,9 +170,8 @@ class _ProjectionProblem:
             )
         return solution.astype(np.float32)
 
-    def _product(self, a: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        product, rhs = kernels.projection_product(
-            self.ratings, self.tier.rows, self.tier.factors, self.other.common,
-            self.other.known(self.mean), self.side.biases, a, self.side.n_threads,
-        )  # fmt: skip
-        return product + self.beta * a, rhs
+    def _product(self, a: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``(Q^T Q + beta I) flatten(a)``, as a matrix (d, p)."""
+        return (
+            kernels.projection_product(*self._arguments, a, self.side.n_threads) + self.beta * a
+        )
