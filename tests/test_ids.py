@@ -296,5 +296,5 @@ def packed(raw, offsets):
     ],
 )
 def test_saved_arrays_that_no_vocabulary_gave_are_an_error(kind, arrays):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match=r"saved|no kind|utf-8|hexadecimal"):
         Vocabulary.from_arrays(kind, arrays)

@@ -290,7 +290,7 @@ def test_columns_that_are_not_clear_are_an_error(columns, given_names, message):
 
 
 def test_what_is_not_a_frame_is_an_error():
-    with pytest.raises(TypeError, match="list isn't a frame.*from_arrays"):
+    with pytest.raises(TypeError, match=r"list isn't a frame.*from_arrays"):
         Interactions.from_frame([1, 2])
 
 
@@ -348,7 +348,7 @@ def test_duplicates_are_an_error_that_shows_the_first_pair():
         make(rows)
     with pytest.raises(ValueError, match="duplicates must be one of"):
         make(rows, duplicates="first")
-    with pytest.raises(ValueError, match="2 of 3 rows.*rows 0 and 1"):
+    with pytest.raises(ValueError, match=r"2 of 3 rows.*rows 0 and 1"):
         Interactions.from_matrix(sp.coo_array(([1, 2, 3], ([0, 0, 0], [1, 1, 1]))))
 
 
@@ -459,7 +459,7 @@ def test_binarise_drops_what_lies_between():
         (1, 5, 1, 5),
     ]
     assert data.binarise(2.5, 3).by_user.values.tolist() == [0, 0, 0, 1, 1, 1]
-    with pytest.raises(ValueError, match="at_most .* less than at_least"):
+    with pytest.raises(ValueError, match=r"at_most .* less than at_least"):
         data.binarise(4, 4)
 
 
@@ -480,5 +480,5 @@ def test_restrict_to_keeps_pairs_of_known_ids(rows, others):
 
 
 def test_restrict_to_ids_of_another_type_is_an_error():
-    with pytest.raises(TypeError, match="type str.*type int64"):
+    with pytest.raises(TypeError, match=r"type str.*type int64"):
         make([(1, 1, 1)]).restrict_to(make([("a", 1, 1)]))

@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -41,7 +43,7 @@ def test_parts_by_time_are_slices_of_the_ratings_by_time_and_pair(times, shares)
     by_time = sorted(rows(data), key=lambda row: (row[3], row[0], row[1]))
     ends = [0, *np.rint(np.cumsum(fractions)[:-1] * n).astype(int), n]
     assert [rows(part) for part in parts] == [
-        sorted(by_time[a:b]) for a, b in zip(ends, ends[1:], strict=False)
+        sorted(by_time[a:b]) for a, b in itertools.pairwise(ends)
     ]
 
 
