@@ -136,6 +136,19 @@ def test_predictions(kernels: ModuleType, seed: int, n: int, m: int, d: int, pai
     assert (np.abs(scores - expected)[known] <= bound[known]).all()
 
 
+@generated
+@given(seed=seeds, n=st.integers(0, 150), m=st.integers(0, 30), d=st.integers(0, 70))
+def test_grids_of_predictions(kernels: ModuleType, seed: int, n: int, m: int, d: int) -> None:
+    rng = np.random.default_rng(seed)
+    left, right = f32(rng.normal(size=(n, d))), f32(rng.normal(size=(m, d)))
+    grid = kernels.predict_grid(left, right, 2)
+    expected = left.astype(np.float64) @ right.astype(np.float64).T
+    bound = rounding(d) * (np.abs(left).astype(np.float64) @ np.abs(right).astype(np.float64).T)
+    assert (np.abs(grid - expected) <= bound).all()
+    with pytest.raises(refused):
+        kernels.predict_grid(left, f32(np.ones((m, d + 1))), 1)
+
+
 def test_predictions_have_the_same_bits_for_any_number_of_threads(kernels: ModuleType) -> None:
     rng = np.random.default_rng(0)
     left, right = f32(rng.normal(size=(50, 13))), f32(rng.normal(size=(60, 13)))
