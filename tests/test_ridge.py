@@ -307,6 +307,31 @@ def test_collinear_features_without_a_ridge(kernels: ModuleType, p: int, n: int)
         assert x == pytest.approx(expected, rel=1e-3, abs=1e-5)
 
 
+@pytest.mark.parametrize("p", [2, 8, 15, 16, 24, 40])
+def test_one_collinear_feature_without_a_ridge(kernels: ModuleType, p: int) -> None:
+    """The hardest to see: a single pivot that rounding may leave positive."""
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        z = f32(rng.normal(size=(CHUNK, p)))
+        z[:, 1] = z[:, 0] * float32(rng.uniform(0.3, 3))
+        problem = one_row(z, f32(rng.normal(size=CHUNK)), 0.0)
+        (x,), _ = problem.solve(kernels)
+        expected = np.linalg.pinv(z.astype(float64), rcond=1e-6) @ problem.ratings.values
+        assert np.linalg.norm(x - expected) <= 1e-3 * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("ridge", [0.0, 1e-3])
+@pytest.mark.parametrize("p", [3, 8, 20])
+def test_small_directions_that_are_data_are_kept(kernels: ModuleType, p: int, ridge: float) -> None:
+    """Singular values of 1e-4 of the greatest: far above the features' rounding."""
+    rng = np.random.default_rng(p)
+    z = f32(30 * rng.normal(size=(200, 1)) + 3e-3 * rng.normal(size=(200, p)))
+    problem = one_row(z, f32(z @ rng.normal(size=p)), ridge)
+    (x,), _ = problem.solve(kernels)
+    expected = Row.of(problem, 0).x
+    assert np.linalg.norm(x - expected) <= 1e-4 * np.linalg.norm(expected)
+
+
 @pytest.mark.parametrize("p", [3, 8, 20, 40])
 def test_fewer_ratings_than_features_without_a_ridge(kernels: ModuleType, p: int) -> None:
     for n in range(1, p):
