@@ -1,6 +1,6 @@
 """The closed-form updates of one side, the other fixed: the paper's half-steps."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,9 @@ DENSE_LIMIT = 512
 # Residual, relative to the right-hand side, at which conjugate gradients stop; their most steps.
 _CG_TOLERANCE = 1e-5
 _CG_STEPS = 100
+
+# Rows that their preconditioner is made from.
+_PRECONDITIONER_ROWS = 1024
 
 
 class SolveError(ArithmeticError):
@@ -150,20 +153,22 @@ class _ProjectionProblem:
     def solve_by_gradients(self, start: NDArray[np.float32]) -> NDArray[np.float32]:
         """Conjugate gradients from the previous projection, never forming ``Q^T Q``."""
         rhs = kernels.projection_rhs(*self._arguments, self.side.n_threads)
+        precondition = self._preconditioner()
         solution = start.astype(np.float64)
         residual = rhs - self._product(solution)
-        direction = residual
-        square = float(np.vdot(residual, residual))
-        enough = _CG_TOLERANCE**2 * float(np.vdot(rhs, rhs))
+        direction = preconditioned = precondition(residual)
+        square = float(np.vdot(residual, preconditioned))
+        enough = _CG_TOLERANCE * float(np.linalg.norm(rhs))
         for _ in range(_CG_STEPS):
-            if not square > enough:
+            if not np.linalg.norm(residual) > enough:
                 break
             product = self._product(direction)
             step = square / float(np.vdot(direction, product))
             solution = solution + step * direction
             residual = residual - step * product
-            previous, square = square, float(np.vdot(residual, residual))
-            direction = residual + (square / previous) * direction
+            preconditioned = precondition(residual)
+            previous, square = square, float(np.vdot(residual, preconditioned))
+            direction = preconditioned + (square / previous) * direction
         if not np.isfinite(solution).all():
             raise SolveError(
                 f"the projection from dimension {self.tier.p} overflows", self.side.name
@@ -175,3 +180,26 @@ class _ProjectionProblem:
         return (
             kernels.projection_product(*self._arguments, a, self.side.n_threads) + self.beta * a
         )
+
+    def _preconditioner(self) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
+        """The inverse of ``G (x) S + beta I``, near that of ``sum_u G_u (x) x_u x_u^T + beta I``.
+
+        G is the mean of ``y y^T`` over ratings and S the sum of ``x_u x_u^T`` over ratings, both
+        of a sample of the tier's rows: equal where all rows rate alike.
+        """
+        every = -(-len(self.tier.rows) // _PRECONDITIONER_ROWS)
+        rows, x = self.tier.rows[::every].copy(), self.tier.factors[::every].astype(np.float64)
+        packed, _ = kernels.projection_sums(
+            self.ratings, rows, np.ones((len(rows), 1), np.float32), self.other.common,
+            None, None, None, self.side.n_threads,
+        )  # fmt: skip
+        d = self.side.d
+        gram = np.zeros((d, d))
+        gram[np.triu_indices(d)] = packed[:, 0]
+        counts = self.ratings.indptr[rows + 1] - self.ratings.indptr[rows]
+        outer = np.einsum("ui,uj,u->ij", x, x, counts * len(self.tier.rows) / len(rows))
+        gram_values, gram_axes = np.linalg.eigh(gram / max(counts.sum(), 1), UPLO="U")
+        outer_values, outer_axes = np.linalg.eigh(outer)
+        scale = np.outer(gram_values.clip(0), outer_values.clip(0)) + self.beta
+        scale = scale.clip(1e-9 * scale.max() or 1)
+        return lambda r: gram_axes @ (gram_axes.T @ r @ outer_axes / scale) @ outer_axes.T
