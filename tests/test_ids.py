@@ -66,9 +66,7 @@ def test_encoding_and_decoding_give_the_ids_back(drawn):
     assert given_back.tolist() == [
         np.datetime64(v).item() if kind[:4] == "date" else v for v in values
     ]
-    assert made.decode(positions).to_list() == [
-        str(v) if kind == "uuid" else v for v in pl.Series(values, dtype=pl.Object).to_list()
-    ]
+    assert made.decode(positions).to_list() == pl.Series(values, dtype=pl.Object).to_list()
     assert list(made.ids) == sorted(made.ids)
     np.testing.assert_array_equal(made.encode(ids), positions)
     np.testing.assert_array_equal(made.encode(list(ids)), positions)
@@ -146,7 +144,7 @@ def test_uuids_and_their_text_are_the_same_ids():
     made = vocabulary(np.array(ids, dtype=object))
     assert made.ids.tolist() == ids
     assert made.encode([str(ids[1]), ids[0]][:1]).tolist() == [1]
-    assert made.decode(np.array([1, -1])).to_list() == [str(ids[1]), None]
+    assert made.decode(np.array([1, -1])).to_list() == [ids[1], None]
     assert vocabulary([str(i) for i in ids]).encode(ids).tolist() == [0, 1]
 
 

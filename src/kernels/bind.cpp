@@ -125,7 +125,7 @@ class Csr {
     }
 
     Ratings ratings() const {
-        return {n_rows(),       n_columns_,     indptr_.data(),
+        return {n_rows(),        n_columns_,     indptr_.data(),
                 indices_.data(), values_.data(), weights_ ? weights_->data() : nullptr};
     }
     std::int64_t n_rows() const { return size(indptr_) - 1; }
@@ -252,17 +252,17 @@ void with_projection_problem(const Csr& ratings, const In1<std::int32_t>& rows,
     const float* row_data = data_of(known_rows, view.n_rows, "known_rows needs one number a row");
     const Rows list = check_rows(rows, view.n_rows);
     const nb::gil_scoped_release unlocked;
-    const Features features = make_features(matrix(common), known_data, nullptr,
-                                            static_cast<int>(size(common, 1)), false,
-                                            threads(n_threads));
+    const Features features =
+        make_features(matrix(common), known_data, nullptr, static_cast<int>(size(common, 1)), false,
+                      threads(n_threads));
     work(ProjectionProblem{view, list, matrix(factors), features, row_data, sample});
 }
 
-auto projection_sums_of(const Csr& ratings, In1<std::int32_t> rows, In2<float> factors,
-                        In2<float> common, Maybe1<float> known, Maybe1<float> known_rows,
-                        std::optional<std::tuple<std::uint64_t, double, In1<std::uint64_t>,
-                                                 In1<std::uint64_t>>> sample,
-                        int n_threads) {
+auto projection_sums_of(
+    const Csr& ratings, In1<std::int32_t> rows, In2<float> factors, In2<float> common,
+    Maybe1<float> known, Maybe1<float> known_rows,
+    std::optional<std::tuple<std::uint64_t, double, In1<std::uint64_t>, In1<std::uint64_t>>> sample,
+    int n_threads) {
     std::optional<Sample> kept;
     if (sample) {
         const auto& [key, fraction, row_keys, column_keys] = *sample;
@@ -303,13 +303,21 @@ auto projection_product_of(const Csr& ratings, In1<std::int32_t> rows, In2<float
                            In2<double> a, int n_threads) {
     require(size(a) == size(common, 1) && size(a, 1) == size(factors, 1), "a must be d x p");
     auto product = make<double>({a.shape(0), a.shape(1)});
-    auto rhs = make<double>({a.shape(0), a.shape(1)});
     with_projection_problem(ratings, rows, factors, common, known, known_rows, std::nullopt,
                             n_threads, [&](const ProjectionProblem& problem) {
-                                projection_product(problem, a.data(), product.data(), rhs.data(),
-                                                   n_threads);
+                                projection_product(problem, a.data(), product.data(), n_threads);
                             });
-    return std::make_tuple(product, rhs);
+    return product;
+}
+
+auto projection_rhs_of(const Csr& ratings, In1<std::int32_t> rows, In2<float> factors,
+                       In2<float> common, Maybe1<float> known, Maybe1<float> known_rows,
+                       int n_threads) {
+    auto rhs = make<double>({common.shape(1), factors.shape(1)});
+    with_projection_problem(
+        ratings, rows, factors, common, known, known_rows, std::nullopt, n_threads,
+        [&](const ProjectionProblem& problem) { projection_rhs(problem, rhs.data(), n_threads); });
+    return rhs;
 }
 
 auto common_space(In2<float> factors, MaybeMatrix projection, In1<std::int32_t> rows,
@@ -347,6 +355,16 @@ auto predict(In2<float> left, In2<float> right, In1<std::int32_t> left_rows,
     return out;
 }
 
+auto grid(In2<float> left, In2<float> right, int n_threads) {
+    require(size(left, 1) == size(right, 1), "left and right differ in width");
+    auto out = make<float>({left.shape(0), right.shape(0)});
+    {
+        const nb::gil_scoped_release unlocked;
+        predict_grid(matrix(left), matrix(right), out.data(), threads(n_threads));
+    }
+    return out;
+}
+
 auto top_k_of(In2<float> queries, In2<float> items, std::int64_t k, In1<std::int64_t> indptr,
               In1<std::int32_t> left_out, int n_threads) {
     require(size(queries, 1) == size(items, 1), "queries and items differ in width");
@@ -377,10 +395,10 @@ auto uniform_of(std::uint64_t seed, std::uint64_t stream, In1<std::uint64_t> key
     return out;
 }
 
-auto hash_strings_of(In1<std::uint8_t> bytes, In1<std::int64_t> offsets) {
-    check_indptr(offsets, size(bytes));
+auto hash_strings_of(In1<std::uint8_t> text, In1<std::int64_t> offsets) {
+    check_indptr(offsets, size(text));
     auto out = make<std::uint64_t>({offsets.shape(0) - 1});
-    hash_strings(bytes.data(), offsets.data(), size(offsets) - 1, out.data());
+    hash_strings(text.data(), offsets.data(), size(offsets) - 1, out.data());
     return out;
 }
 
@@ -406,12 +424,14 @@ NB_MODULE(MIXEDALS_MODULE, m) {
         .def_prop_ro("values", &Csr::values, nb::rv_policy::automatic)
         .def_prop_ro("weights", &Csr::weights, nb::rv_policy::automatic);
     m.def("cpu_level", &cpu_level);
-    m.def("encode_integers", [](In1<std::int32_t> ids, int n) { return encode(ids, n); },
-          array("ids"), nb::arg("n_threads"));
-    m.def("encode_integers", [](In1<std::int64_t> ids, int n) { return encode(ids, n); },
-          array("ids"), nb::arg("n_threads"));
-    m.def("order_of_pairs", &order_of_pairs, array("rows"), array("columns"),
-          nb::arg("n_rows"), nb::arg("n_columns"), nb::arg("n_threads"));
+    m.def(
+        "encode_integers", [](In1<std::int32_t> ids, int n) { return encode(ids, n); },
+        array("ids"), nb::arg("n_threads"));
+    m.def(
+        "encode_integers", [](In1<std::int64_t> ids, int n) { return encode(ids, n); },
+        array("ids"), nb::arg("n_threads"));
+    m.def("order_of_pairs", &order_of_pairs, array("rows"), array("columns"), nb::arg("n_rows"),
+          nb::arg("n_columns"), nb::arg("n_threads"));
     const auto def_take = [&](auto take_as) {
         m.def("take", take_as, array("values"), array("positions"), nb::arg("n_threads"));
     };
@@ -422,23 +442,25 @@ NB_MODULE(MIXEDALS_MODULE, m) {
     def_take(&take_of<std::int64_t, std::uint32_t>);
     def_take(&take_of<std::int64_t, std::int64_t>);
     m.def("solve_rows", &solve_rows_of, nb::arg("ratings"), array("rows"), array("common"),
-          maybe_array("known"), maybe_array("projection"), nb::arg("width"),
-          nb::arg("with_bias"), array("ridge"), nb::arg("n_threads"));
+          maybe_array("known"), maybe_array("projection"), nb::arg("width"), nb::arg("with_bias"),
+          array("ridge"), nb::arg("n_threads"));
     m.def("projection_sums", &projection_sums_of, nb::arg("ratings"), array("rows"),
-          array("factors"), array("common"), maybe_array("known"),
-          maybe_array("known_rows"), nb::arg("sample").none(), nb::arg("n_threads"));
-    m.def("solve_projection", &solve_projection_of, array("packed"), array("rhs"),
-          nb::arg("beta"));
+          array("factors"), array("common"), maybe_array("known"), maybe_array("known_rows"),
+          nb::arg("sample").none(), nb::arg("n_threads"));
+    m.def("solve_projection", &solve_projection_of, array("packed"), array("rhs"), nb::arg("beta"));
     m.def("projection_product", &projection_product_of, nb::arg("ratings"), array("rows"),
-          array("factors"), array("common"), maybe_array("known"),
-          maybe_array("known_rows"), array("a"), nb::arg("n_threads"));
-    m.def("common_space", &common_space, array("factors"), maybe_array("projection"),
-          array("rows"), array("out"), nb::arg("n_threads"));
+          array("factors"), array("common"), maybe_array("known"), maybe_array("known_rows"),
+          array("a"), nb::arg("n_threads"));
+    m.def("projection_rhs", &projection_rhs_of, nb::arg("ratings"), array("rows"), array("factors"),
+          array("common"), maybe_array("known"), maybe_array("known_rows"), nb::arg("n_threads"));
+    m.def("common_space", &common_space, array("factors"), maybe_array("projection"), array("rows"),
+          array("out"), nb::arg("n_threads"));
     m.def("predict_pairs", &predict, array("left"), array("right"), array("left_rows"),
           array("right_rows"), nb::arg("n_threads"));
+    m.def("predict_grid", &grid, array("left"), array("right"), nb::arg("n_threads"));
     m.def("top_k", &top_k_of, array("queries"), array("items"), nb::arg("k"),
           array("left_out_indptr"), array("left_out"), nb::arg("n_threads"));
-    m.def("uniform", &uniform_of, nb::arg("seed"), nb::arg("stream"), array("keys"),
-          nb::arg("p"), nb::arg("low"), nb::arg("high"), nb::arg("n_threads"));
-    m.def("hash_strings", &hash_strings_of, array("bytes"), array("offsets"));
+    m.def("uniform", &uniform_of, nb::arg("seed"), nb::arg("stream"), array("keys"), nb::arg("p"),
+          nb::arg("low"), nb::arg("high"), nb::arg("n_threads"));
+    m.def("hash_strings", &hash_strings_of, array("text"), array("offsets"));
 }

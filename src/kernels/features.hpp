@@ -22,6 +22,11 @@ struct Features {
     const float* known;  ///< null: nothing known
 
     const float* row(std::int64_t column) const { return data.data() + column * stride; }
+
+    /// What the k-th rating leaves to be explained: less its column's known part, and `shift`.
+    float target(const Span& ratings, std::int64_t k, float shift) const {
+        return ratings.values[k] - shift - (known ? known[ratings.indices[k]] : 0.0f);
+    }
 };
 
 /// z_j = projection^T common_j, or its first `width` numbers where `projection` (d x width) is

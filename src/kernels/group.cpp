@@ -23,7 +23,9 @@ struct Slices {
         : n(size),
           count(std::clamp<std::int64_t>(4 * size / std::max<std::int64_t>(n_keys, 1), 1,
                                          std::max(n_threads, 1))) {}
-    std::int64_t first(std::int64_t slice) const { return n / count * slice + std::min(slice, n % count); }
+    std::int64_t first(std::int64_t slice) const {
+        return n / count * slice + std::min(slice, n % count);
+    }
 };
 
 /// Stable counting sort. `key(i)` is the key of input i; `place(i, to)` puts it at its position.
@@ -110,8 +112,7 @@ template void sort_pairs(const std::int32_t*, const std::int32_t*, std::int64_t,
                          std::int64_t, std::int64_t*, std::int64_t*, int);
 
 template <class Value, class Position>
-void take(const Value* from, const Position* positions, std::int64_t n, Value* out,
-          int n_threads) {
+void take(const Value* from, const Position* positions, std::int64_t n, Value* out, int n_threads) {
     parallel_spans(n, grain, n_threads, [=](std::int64_t first, std::int64_t last) {
         for (std::int64_t i = first; i < last; ++i) out[i] = from[positions[i]];
     });

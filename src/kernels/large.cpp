@@ -88,11 +88,6 @@ void at_least(std::vector<T>& memory, std::int64_t n) {
     if (static_cast<std::int64_t>(memory.size()) < n) memory.resize(static_cast<std::size_t>(n));
 }
 
-float target_of(const Features& features, Span ratings, std::int64_t k, float shift) {
-    const float known = features.known ? features.known[ratings.indices[k]] : 0.0f;
-    return ratings.values[k] - shift - known;
-}
-
 }  // namespace
 
 std::int64_t padded(std::int64_t n) { return (n + W - 1) / W * W; }
@@ -122,7 +117,7 @@ void Workspace::sum(const Features& features, Span ratings, float shift) {
         for (std::int64_t k = 0; k < n; ++k) {
             const float* z = features.row(ratings.indices[first + k]);
             const float root = ratings.weights ? std::sqrt(ratings.weights[first + k]) : 1.0f;
-            const float target = root * target_of(features, ratings, first + k, shift);
+            const float target = root * features.target(ratings, first + k, shift);
             float* row = rows_.data() + k * ld;
             for (std::int64_t i = 0; i < ld; i += W) {
                 const V v = root * load(z + i);
@@ -214,7 +209,7 @@ bool Workspace::solve_dual(const Features& features, Span ratings, float ridge) 
         const float* z = features.row(ratings.indices[k]);
         const float root = ratings.weights ? std::sqrt(ratings.weights[k]) : 1.0f;
         for (std::int64_t i = 0; i < p_; ++i) rows_[i * ld + k] = root * z[i];
-        rhs_[k] = root * target_of(features, ratings, k, 0.0f);
+        rhs_[k] = root * features.target(ratings, k, 0.0f);
     }
     update<1>(rows_.data(), p_, ld, 0, ld, gram_.data());
     if (!factorise(n, ld, ridge)) return false;

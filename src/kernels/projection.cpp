@@ -71,8 +71,7 @@ std::int64_t for_each_part(const ProjectionProblem& problem, int n_threads, Make
 /// G (upper triangle, packed) and sum w t y of one row, in single precision.
 template <int D>
 struct SmallGram {
-    void operator()(const Features& features, Span ratings, float shift, float* gram,
-                    double* rhs) {
+    void operator()(const Features& features, Span ratings, float shift, float* gram, double* rhs) {
         SmallSums<D> sums;
         sums.add(features, ratings, shift);
         for (int j = 0, at = 0; j < D; ++j)
@@ -84,8 +83,7 @@ struct SmallGram {
 struct LargeGram {
     Workspace workspace;
 
-    void operator()(const Features& features, Span ratings, float shift, float* gram,
-                    double* rhs) {
+    void operator()(const Features& features, Span ratings, float shift, float* gram, double* rhs) {
         workspace.sum(features, ratings, shift);
         const std::int64_t d = features.p, ld = padded(d);
         for (std::int64_t j = 0; j < d; ++j)
@@ -101,10 +99,10 @@ void sum_with(const ProjectionProblem& problem, double* packed, double* rhs, int
     std::vector<RowMajorDouble> packed_part(parts + 1);
     std::vector<RowMajorDouble> rhs_part(parts + 1);
     const auto make_add = [&] {
-        return [&, gram_of = Gram(), sampled = Sampled(),
-                grams = RowMajor(block_rows, n_gram), outers = RowMajor(block_rows, n_outer),
-                product = RowMajor(n_gram, n_outer), row_rhs = Eigen::VectorXd(d)](
-                   std::int64_t part, std::int64_t first, std::int64_t last) mutable {
+        return [&, gram_of = Gram(), sampled = Sampled(), grams = RowMajor(block_rows, n_gram),
+                outers = RowMajor(block_rows, n_outer), product = RowMajor(n_gram, n_outer),
+                row_rhs = Eigen::VectorXd(d)](std::int64_t part, std::int64_t first,
+                                              std::int64_t last) mutable {
             auto& sum = packed_part[static_cast<std::size_t>(part)];
             auto& right = rhs_part[static_cast<std::size_t>(part)];
             sum = RowMajorDouble::Zero(n_gram, n_outer);
@@ -120,8 +118,8 @@ void sum_with(const ProjectionProblem& problem, double* packed, double* rhs, int
                 const Span ratings = sampled.of(problem, row);
                 if (ratings.size == 0) continue;
                 const float* x = problem.factors.row(i);
-                gram_of(problem.features, ratings, known_of(problem, row),
-                        grams.row(filled).data(), row_rhs.data());
+                gram_of(problem.features, ratings, known_of(problem, row), grams.row(filled).data(),
+                        row_rhs.data());
                 float* outer = outers.row(filled).data();
                 for (std::int64_t j = 0; j < p; ++j)
                     for (std::int64_t k = j; k < p; ++k) *outer++ = x[j] * x[k];
@@ -142,14 +140,50 @@ void sum_with(const ProjectionProblem& problem, double* packed, double* rhs, int
     }
 }
 
+/// out (d x p) = sum over rows of (sum over ratings of scale * y) x^T, where `scale_of(x, row)`
+/// gives, for a row of the tier, the function of its k-th rating and features y that is the scale.
+template <class ScaleOf>
+void sum_outers(const ProjectionProblem& problem, double* out, int n_threads, ScaleOf scale_of) {
+    const std::int64_t d = problem.features.p, p = problem.factors.columns;
+    std::vector<RowMajorDouble> sums(parts + 1);
+    const auto make_add = [&] {
+        return [&, chunk = Eigen::VectorXf(d), row_sum = Eigen::VectorXd(d)](
+                   std::int64_t part, std::int64_t first, std::int64_t last) mutable {
+            auto& sum = sums[static_cast<std::size_t>(part)];
+            sum = RowMajorDouble::Zero(d, p);
+            for (std::int64_t i = first; i < last; ++i) {
+                const std::int64_t row = problem.rows.data[i];
+                const Span ratings = span_of(problem.ratings, row);
+                const Eigen::Map<const Eigen::VectorXf> x(problem.factors.row(i), p);
+                const auto scale = scale_of(x, row);
+                row_sum.setZero();
+                for (std::int64_t start = 0; start < ratings.size; start += chunk_ratings) {
+                    const std::int64_t end = std::min(start + chunk_ratings, ratings.size);
+                    chunk.setZero();
+                    for (std::int64_t k = start; k < end; ++k) {
+                        const Eigen::Map<const Eigen::VectorXf> y(
+                            problem.features.row(ratings.indices[k]), d);
+                        const float weight = ratings.weights ? ratings.weights[k] : 1.0f;
+                        chunk += weight * scale(ratings, k, y) * y;
+                    }
+                    row_sum += chunk.cast<double>();
+                }
+                sum.noalias() += row_sum * x.transpose().template cast<double>();
+            }
+        };
+    };
+    const std::int64_t n = for_each_part(problem, n_threads, make_add);
+    Eigen::Map<RowMajorDouble> total(out, d, p);
+    total.setZero();
+    for (std::int64_t part = 0; part < n; ++part) total += sums[static_cast<std::size_t>(part)];
+}
+
 }  // namespace
 
-void projection_sums(const ProjectionProblem& problem, double* packed, double* rhs,
-                     int n_threads) {
+void projection_sums(const ProjectionProblem& problem, double* packed, double* rhs, int n_threads) {
     if (problem.features.p <= max_small) {
-        with_small(problem.features.p, [&]<int D>() {
-            sum_with<SmallGram<D>>(problem, packed, rhs, n_threads);
-        });
+        with_small(problem.features.p,
+                   [&]<int D>() { sum_with<SmallGram<D>>(problem, packed, rhs, n_threads); });
     } else {
         sum_with<LargeGram>(problem, packed, rhs, n_threads);
     }
@@ -168,8 +202,7 @@ bool solve_projection(const double* packed, const double* rhs, int d, int p, dou
         for (std::int64_t k = 0; k < d; ++k)
             for (std::int64_t j = 0; j < p; ++j)
                 for (std::int64_t l = 0; l < p; ++l)
-                    system(i * p + j, k * p + l) =
-                        packed[at(d, i, k) * n_outer + at(p, j, l)];
+                    system(i * p + j, k * p + l) = packed[at(d, i, k) * n_outer + at(p, j, l)];
     system.diagonal().array() += beta;
     const Eigen::VectorXd diagonal = system.diagonal();
     const Eigen::LLT<Eigen::Ref<Eigen::MatrixXd>> factor(system);
@@ -184,56 +217,24 @@ bool solve_projection(const double* packed, const double* rhs, int d, int p, dou
 }
 
 void projection_product(const ProjectionProblem& problem, const double* a, double* out,
-                        double* rhs, int n_threads) {
+                        int n_threads) {
     const std::int64_t d = problem.features.p, p = problem.factors.columns;
     const RowMajor matrix = Eigen::Map<const RowMajorDouble>(a, d, p).cast<float>();
-    std::vector<RowMajorDouble> product_part(parts + 1), rhs_part(parts + 1);
-    const auto make_add = [&] {
-        return [&, sampled = Sampled(), direction = Eigen::VectorXf(d), sum = Eigen::VectorXf(d),
-                targets = Eigen::VectorXf(d)](std::int64_t part, std::int64_t first,
-                                              std::int64_t last) mutable {
-            auto& product = product_part[static_cast<std::size_t>(part)];
-            auto& right = rhs_part[static_cast<std::size_t>(part)];
-            product = RowMajorDouble::Zero(d, p);
-            right = RowMajorDouble::Zero(d, p);
-            for (std::int64_t i = first; i < last; ++i) {
-                const std::int64_t row = problem.rows.data[i];
-                const Span ratings = sampled.of(problem, row);
-                const Eigen::Map<const Eigen::VectorXf> x(problem.factors.row(i), p);
-                direction.noalias() = matrix * x;
-                sum.setZero();
-                targets.setZero();
-                const float shift = known_of(problem, row);
-                for (std::int64_t k = 0; k < ratings.size; ++k) {
-                    const std::int64_t column = ratings.indices[k];
-                    const float* data = problem.features.row(column);
-                    const Eigen::Map<const Eigen::VectorXf> y(data, d);
-                    const float weight = ratings.weights ? ratings.weights[k] : 1.0f;
-                    sum += weight * y.dot(direction) * y;
-                    if (rhs) {
-                        const float target =
-                            ratings.values[k] - shift +
-                            (d <= max_small ? data[d]
-                             : problem.features.known ? -problem.features.known[column]
-                                                      : 0.0f);
-                        targets += weight * target * y;
-                    }
-                }
-                product.noalias() += (sum * x.transpose()).cast<double>();
-                if (rhs) right.noalias() += (targets * x.transpose()).cast<double>();
-            }
+    sum_outers(problem, out, n_threads, [&](const auto& x, std::int64_t) {
+        return [direction = Eigen::VectorXf(matrix * x)](const Span&, std::int64_t, const auto& y) {
+            return y.dot(direction);
         };
-    };
-    const std::int64_t n = for_each_part(problem, n_threads, make_add);
-    Eigen::Map<RowMajorDouble> product_out(out, d, p);
-    product_out.setZero();
-    for (std::int64_t part = 0; part < n; ++part)
-        product_out += product_part[static_cast<std::size_t>(part)];
-    if (!rhs) return;
-    Eigen::Map<RowMajorDouble> rhs_out(rhs, d, p);
-    rhs_out.setZero();
-    for (std::int64_t part = 0; part < n; ++part)
-        rhs_out += rhs_part[static_cast<std::size_t>(part)];
+    });
+}
+
+void projection_rhs(const ProjectionProblem& problem, double* out, int n_threads) {
+    const Features& features = problem.features;
+    sum_outers(problem, out, n_threads, [&](const auto&, std::int64_t row) {
+        return [&features, shift = known_of(problem, row)](const Span& ratings, std::int64_t k,
+                                                           const auto&) {
+            return features.target(ratings, k, shift);
+        };
+    });
 }
 
 }  // namespace mixedals

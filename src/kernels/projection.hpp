@@ -33,12 +33,13 @@ struct ProjectionProblem {
 void projection_sums(const ProjectionProblem& problem, double* packed, double* rhs, int n_threads);
 
 /// Solves (Q^T Q + beta I) flatten(A) = Q^T r from those sums, into a (d x p). False if singular.
-bool solve_projection(const double* packed, const double* rhs, int d, int p, double beta,
-                      float* a);
+bool solve_projection(const double* packed, const double* rhs, int d, int p, double beta, float* a);
 
-/// out (d x p) = sum over rows of G_u A x_u x_u^T. Where `rhs` isn't null it gets the same
-/// right-hand side as in projection_sums.
+/// out (d x p) = sum over rows of G_u A x_u x_u^T; of all ratings, whatever the sample.
 void projection_product(const ProjectionProblem& problem, const double* a, double* out,
-                        double* rhs, int n_threads);
+                        int n_threads);
+
+/// The right-hand side of projection_sums alone; of all ratings, whatever the sample.
+void projection_rhs(const ProjectionProblem& problem, double* out, int n_threads);
 
 }  // namespace mixedals

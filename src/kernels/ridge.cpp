@@ -19,10 +19,8 @@ double solve_least_norm(const Features& features, Span ratings, double ridge, fl
     Eigen::VectorXd rhs = Eigen::VectorXd::Zero(p);
     double square = 0;
     for (std::int64_t k = 0; k < ratings.size; ++k) {
-        const std::int64_t column = ratings.indices[k];
-        const float* row = features.row(column);
-        const double known = features.known ? static_cast<double>(features.known[column]) : 0.0;
-        const double target = static_cast<double>(ratings.values[k]) - known;
+        const float* row = features.row(ratings.indices[k]);
+        const auto target = static_cast<double>(features.target(ratings, k, 0.0f));
         const double weight = ratings.weights ? static_cast<double>(ratings.weights[k]) : 1.0;
         const Eigen::VectorXd z = Eigen::Map<const Eigen::VectorXf>(row, p).cast<double>();
         gram.noalias() += weight * z * z.transpose();
@@ -39,8 +37,7 @@ double solve_least_norm(const Features& features, Span ratings, double ridge, fl
     const Eigen::VectorXd& values = eigen.eigenvalues();
     // The features are single precision: lengths below 1e-6 are rounding, and these are squares.
     const double least = 1e-12 * values.maxCoeff();
-    const Eigen::VectorXd inverse =
-        (values.array() > least).select(values.array().inverse(), 0.0);
+    const Eigen::VectorXd inverse = (values.array() > least).select(values.array().inverse(), 0.0);
     const Eigen::VectorXd solution =
         eigen.eigenvectors() * inverse.asDiagonal() * (eigen.eigenvectors().transpose() * rhs);
     if (!(solution.cwiseAbs().maxCoeff() <= std::numeric_limits<float>::max()))
@@ -72,8 +69,7 @@ double solve_row_large(Workspace& workspace, const Features& features, Span rati
         workspace.sum(features, ratings, 0.0f);
         solved = workspace.solve_primal(ridge);
     }
-    if (!solved)
-        return solve_least_norm(features, ratings, static_cast<double>(ridge), out);
+    if (!solved) return solve_least_norm(features, ratings, static_cast<double>(ridge), out);
     std::copy_n(workspace.x(), features.p, out);
     return workspace.loss();
 }

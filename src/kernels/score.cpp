@@ -79,6 +79,15 @@ void predict_pairs(Matrix left, Matrix right, const std::int32_t* left_rows,
     });
 }
 
+void predict_grid(Matrix left, Matrix right, float* out, int n_threads) {
+    const ConstMap columns(right.data, right.rows, right.columns);
+    parallel_spans(left.rows, tile_queries, n_threads, [=](std::int64_t first, std::int64_t last) {
+        const ConstMap rows(left.row(first), last - first, left.columns);
+        Eigen::Map<RowMajor> block(out + first * right.rows, last - first, right.rows);
+        block.noalias() = rows * columns.transpose();
+    });
+}
+
 void top_k(Matrix queries, Matrix items, std::int64_t k, const std::int64_t* left_out_indptr,
            const std::int32_t* left_out, std::int32_t* ids, float* scores, int n_threads) {
     parallel((queries.rows + tile_queries - 1) / tile_queries, n_threads, [&] {

@@ -9,6 +9,9 @@ namespace mixedals {
 void predict_pairs(Matrix left, Matrix right, const std::int32_t* left_rows,
                    const std::int32_t* right_rows, std::int64_t n, float* out, int n_threads);
 
+/// out[i * right.rows + j] = left_i . right_j.
+void predict_grid(Matrix left, Matrix right, float* out, int n_threads);
+
 /// For every query the k items of greatest query . item, best first, equal ones by position;
 /// `left_out` has each query's items that may not appear, ascending. Behind the last item that
 /// there is, ids are -1 and scores NaN. Scores that are NaN never appear.

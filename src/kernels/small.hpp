@@ -28,8 +28,7 @@ struct SmallSums {
     /// Adds ratings, `shift` taken from each.
     void add(const Features& features, Span ratings, float shift) {
         for (std::int64_t first = 0; first < ratings.size; first += chunk_ratings) {
-            const Span chunk =
-                ratings.part(first, std::min(chunk_ratings, ratings.size - first));
+            const Span chunk = ratings.part(first, std::min(chunk_ratings, ratings.size - first));
             if (chunk.weights)
                 add_chunk<true>(features.data.data(), chunk, shift, std::make_index_sequence<P>{});
             else

@@ -29,7 +29,8 @@ void parallel(std::int64_t n_tasks, int n_threads, MakeWorker make_worker) {
             if (!error) error = std::current_exception();
         }
     };
-    const auto helpers = std::clamp<std::int64_t>(std::min<std::int64_t>(n_threads, n_tasks) - 1, 0, 1023);
+    const auto helpers =
+        std::clamp<std::int64_t>(std::min<std::int64_t>(n_threads, n_tasks) - 1, 0, 1023);
     std::vector<std::jthread> threads;
     for (std::int64_t i = 0; i < helpers; ++i) threads.emplace_back(run);
     run();
@@ -41,9 +42,7 @@ void parallel(std::int64_t n_tasks, int n_threads, MakeWorker make_worker) {
 template <class Work>
 void parallel_spans(std::int64_t n, std::int64_t grain, int n_threads, Work work) {
     parallel((n + grain - 1) / grain, n_threads, [&] {
-        return [&](std::int64_t task) {
-            work(task * grain, std::min(n, (task + 1) * grain));
-        };
+        return [&](std::int64_t task) { work(task * grain, std::min(n, (task + 1) * grain)); };
     });
 }
 

@@ -147,9 +147,12 @@ class Vocabulary:
         return positions
 
     def decode(self, positions: NDArray[np.integer[Any]]) -> pl.Series:
-        """Give the ids at these positions as a polars series; null at -1, UUIDs as text."""
+        """Give the ids at these positions as a polars series; null at -1, UUIDs as objects."""
         at = pl.Series(positions)
-        return self.values.gather(at.replace(-1, None) if (at < 0).any() else at)
+        at = at.replace(-1, None) if (at < 0).any() else at
+        if self.kind == "uuid":
+            return pl.Series(self.ids, dtype=pl.Object).gather(at)
+        return self.values.gather(at)
 
     def take(self, positions: NDArray[np.integer[Any]]) -> Self:
         """Keep the ids at these positions, which must ascend."""
@@ -158,6 +161,15 @@ class Vocabulary:
     def match(self, other: "Vocabulary") -> Positions:
         """Give the positions here (int32) of another vocabulary's ids; -1 where there is none."""
         return self.encode(other.values)
+
+    def merge(self, other: "Vocabulary") -> tuple[Self, Positions, Positions]:
+        """Give the vocabulary of both's ids, and where in it are those of this and of the other."""
+        new = np.flatnonzero(self.match(other) < 0)
+        if not len(new):
+            return self, np.arange(len(self), dtype=np.int32), self.match(other)
+        added = other.values.gather(pl.Series(new)).cast(self.values.dtype)
+        merged = type(self)(pl.concat([self.values, added]).sort(), self.kind)
+        return merged, merged.match(self), merged.match(other)
 
     def keys(self) -> NDArray[np.uint64]:
         """Give every id a key for hashing (uint64): the same for equal ids of any vocabulary.

@@ -45,6 +45,7 @@ class Csr:
     def weights(self) -> NDArray[float32] | None: ...
 
 def cpu_level() -> int: ...
+
 _Ids = TypeVar("_Ids", NDArray[int32], NDArray[int64])
 
 def encode_integers(ids: _Ids, n_threads: int) -> tuple[_Ids, NDArray[int32]] | None:
@@ -53,7 +54,7 @@ def encode_integers(ids: _Ids, n_threads: int) -> tuple[_Ids, NDArray[int32]] | 
 def order_of_pairs(
     rows: NDArray[int32], columns: NDArray[int32], n_rows: int, n_columns: int, n_threads: int
 ) -> tuple[NDArray[int64], NDArray[uint32] | NDArray[int64]]:
-    """Row pointers, and the order that sorts pairs by row, then column; equal pairs stay in order."""
+    """Row pointers, and the order that sorts pairs by row, then column, equal pairs as they were."""
 
 _Values = TypeVar("_Values", NDArray[float32], NDArray[int32], NDArray[int64])
 
@@ -62,7 +63,7 @@ def take(
 ) -> _Values:
     """``values[positions]``, in parallel and without NumPy's copy of 32-bit positions."""
 
-def hash_strings(bytes: NDArray[uint8], offsets: NDArray[int64]) -> NDArray[uint64]:
+def hash_strings(text: NDArray[uint8], offsets: NDArray[int64]) -> NDArray[uint64]:
     """FNV-1a, 64 bits, of each string."""
 
 def uniform(
@@ -125,8 +126,24 @@ def projection_product(
     known_rows: NDArray[float32] | None,
     a: NDArray[float64],
     n_threads: int,
-) -> tuple[NDArray[float64], NDArray[float64]]:
-    """Q^T Q a without forming the matrix, and Q^T r."""
+) -> NDArray[float64]:
+    """Q^T Q a (d, p) without forming the matrix."""
+
+def projection_rhs(
+    ratings: Csr,
+    rows: NDArray[int32],
+    factors: NDArray[float32],
+    common: NDArray[float32],
+    known: NDArray[float32] | None,
+    known_rows: NDArray[float32] | None,
+    n_threads: int,
+) -> NDArray[float64]:
+    """Q^T r (d, p)."""
+
+def predict_grid(
+    left: NDArray[float32], right: NDArray[float32], n_threads: int
+) -> NDArray[float32]:
+    """Dot products of every row of ``left`` with every row of ``right``."""
 
 def predict_pairs(
     left: NDArray[float32],

@@ -6,7 +6,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-import joblib
 import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike, NDArray
@@ -15,6 +14,7 @@ from mixedals import _kernels
 from mixedals._columns import columns_of, scan, to_series
 from mixedals._ids import Positions, Vocabulary, encode
 from mixedals._rows import Duplicates, Rows, checked_rows, starts_of_pairs
+from mixedals._threads import thread_count
 
 OptionalColumn = str | Literal[False] | None
 
@@ -162,7 +162,7 @@ class Interactions:
         cls, columns: dict[str, pl.Series], names: Mapping[str, str], duplicates: Duplicates
     ) -> Self:
         rows = checked_rows(columns)
-        n_threads = joblib.cpu_count()
+        n_threads = thread_count(None)
         sides = (encode(columns.pop(side), n_threads) for side in ("user", "item"))
         (users, items), codes = map(list, zip(*sides, strict=True))
         columns.clear()
@@ -183,7 +183,7 @@ class Interactions:
             raise ValueError(
                 f"duplicates must be one of {get_args(Duplicates)}, not {duplicates!r}"
             )
-        n_threads = joblib.cpu_count()
+        n_threads = thread_count(None)
         indptr, order = _kernels.order_of_pairs(
             codes[0], codes[1], len(users), len(items), n_threads
         )
@@ -273,7 +273,7 @@ class Interactions:
     @cached_property
     def by_item(self) -> _kernels.Csr:
         """The ratings in a row for every item, users ascending; made when first asked for."""
-        return self.by_user.transposed(joblib.cpu_count())
+        return self.by_user.transposed(thread_count(None))
 
     def to_frame(self) -> pl.DataFrame:
         """Give columns user, item and rating, and timestamp and weight where there are some."""
@@ -295,7 +295,7 @@ class Interactions:
         which : bool (len,) or integers (k,)
             A mask over the ratings in the order of ``by_user``, or distinct positions there.
         """
-        n_threads = joblib.cpu_count()
+        n_threads = thread_count(None)
         csr = self.by_user
         positions = self._positions(which)
         indptr = np.searchsorted(positions, csr.indptr)

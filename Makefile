@@ -1,0 +1,76 @@
+# Everything works on a fresh clone: what is needed is installed into .venv first.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SANITIZE_VENV := .venv-sanitize
+NATIVE := CMakeLists.txt $(wildcard src/kernels/*)
+
+# Real ratings that tests use where they are; tests that need them skip elsewhere.
+ifneq ($(wildcard ../shared/data),)
+export MIXEDALS_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: demo test test-fast lint format types sanitize bench clean
+
+demo: $(VENV)/installed
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/installed
+	$(BIN)/pytest --numprocesses=2 --dist=worksteal
+
+test-fast: $(VENV)/installed
+	$(BIN)/pytest --numprocesses=2 --dist=worksteal -m "not slow"
+
+lint: $(VENV)/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror src/kernels/*
+
+format: $(VENV)/installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i src/kernels/*
+
+types: $(VENV)/installed
+	$(BIN)/mypy
+
+# The kernel tests with every memory access, every undefined operation and every race checked.
+sanitize: $(SANITIZE_VENV)/installed
+	$(call sanitized,address$(comma)undefined,libasan.so)
+	$(call sanitized,thread,libtsan.so)
+
+bench: $(VENV)/installed
+	$(BIN)/python -m benchmarks
+
+clean:
+	rm -rf $(VENV) $(SANITIZE_VENV) build dist
+
+$(VENV)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "mixedals needs Python 3.11 or later: set PYTHON, as in make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	touch $@
+
+$(VENV)/installed: $(VENV)/python pyproject.toml $(NATIVE)
+	$(BIN)/pip install --quiet --group build --group dev
+	$(BIN)/pip install --quiet --no-build-isolation --editable .
+	touch $@
+
+comma := ,
+# $(call sanitized,SANITIZERS,RUNTIME)
+define sanitized
+	$(SANITIZE_VENV)/bin/pip install --quiet --no-build-isolation --no-deps --force-reinstall \
+	  --config-settings=cmake.define.MIXEDALS_SANITIZE="$(1)" \
+	  --config-settings=build-dir=build/$(RUNTIME)$(2) .
+	LD_PRELOAD="$$($(CXX) -print-file-name=$(2)) $$($(CXX) -print-file-name=libstdc++.so)" \
+	  ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
+	  MIXEDALS_SANITIZED=1 $(SANITIZE_VENV)/bin/python -m pytest -q -p no:cacheprovider tests/kernels
+endef
+
+$(SANITIZE_VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(SANITIZE_VENV)
+	$(SANITIZE_VENV)/bin/python -m pip install --quiet --upgrade pip
+	$(SANITIZE_VENV)/bin/pip install --quiet --group build --group test
+	$(SANITIZE_VENV)/bin/pip install --quiet joblib numpy polars rich safetensors scikit-learn
+	touch $@

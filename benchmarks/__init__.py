@@ -1,0 +1,1 @@
+"""Measurements: run all of them with ``python -m benchmarks``."""

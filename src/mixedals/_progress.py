@@ -1,0 +1,45 @@
+"""A progress bar of training, in terminals and notebooks."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from mixedals.trainer import TrainingState
+
+
+@contextmanager
+def training_progress(
+    shown: bool | None, iterations: int, done: int, metric: str
+) -> Iterator[Callable[[TrainingState], None]]:
+    """An observer that shows where training stands; None shows it to people, not to files."""
+    if shown is False:
+        yield lambda _state: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeRemainingColumn,
+    )
+
+    console = Console(stderr=True)
+    visible = shown or console.is_terminal or console.is_jupyter
+    columns = (
+        TextColumn("[progress.description]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[standing]}"),
+    )
+    with Progress(*columns, console=console, disable=not visible, transient=True) as progress:
+        task = progress.add_task("Training", total=iterations, completed=done, standing="")
+
+        def show(state: TrainingState) -> None:
+            standing = f"objective {state.history[-1].objective.total:.5g}"
+            evaluated = [record for record in state.history if record.metric is not None]
+            if evaluated:
+                standing += f"  {metric} {evaluated[-1].metric:.4f}"
+            progress.update(task, completed=state.iteration, standing=standing)
+
+        yield show

@@ -1,0 +1,81 @@
+"""Training states on disk, so that a training that was stopped goes on where it was."""
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixedals._kernels import Csr
+from mixedals.modelfile import read_file, write_file
+from mixedals.persist import state_from, state_to
+from mixedals.trainer import Problem, TrainingState
+
+
+class Checkpoint:
+    """A file with a training's state, and with what identifies the training.
+
+    Parameters
+    ----------
+    path
+        Where the file is, or will be.
+    every
+        Iterations between writes.
+    identity
+        What must agree for a training to go on from the file.
+    """
+
+    def __init__(self, path: Path, every: int, identity: dict[str, Any]) -> None:
+        self._path = path
+        self._every = every
+        self._identity = identity
+
+    def read(self, n_threads: int) -> TrainingState | None:
+        """The state that the file holds, None where there is no file."""
+        if not self._path.exists():
+            return None
+        header, tensors = read_file(self._path, "checkpoint")
+        there = header["identity"]
+        differ = [name for name, value in self._identity.items() if there.get(name) != value]
+        if differ:
+            raise ValueError(
+                f"{self._path} is the checkpoint of another training, which differs in "
+                f"{', '.join(differ)}: give another path, or remove the file to start anew"
+            )
+        return state_from(header, tensors, n_threads)
+
+    def write(self, state: TrainingState) -> None:
+        """Writes the state, where it is due."""
+        if state.iteration % self._every == 0:
+            header, tensors = state_to(state)
+            write_file(self._path, "checkpoint", {"identity": self._identity, **header}, tensors)
+
+
+def identity_of(
+    problem: Problem, start: TrainingState, validation: Csr | None, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """What a training depends on, small enough for a header: digests of arrays, and settings."""
+    ratings = problem.by_user
+    return {
+        "ratings": _digest(ratings.indptr, ratings.indices, ratings.values, ratings.weights),
+        "ids": _digest(problem.user_keys, problem.item_keys),
+        "penalties": _digest(problem.user_ridge, problem.item_ridge)
+        + f" {problem.user_beta!r} {problem.item_beta!r}",
+        "sizes": _digest(start.model.users.dims, start.model.items.dims),
+        "start": _digest(start.model.users.common, start.model.items.common),
+        "validation": None
+        if validation is None
+        else _digest(validation.indptr, validation.indices, validation.values),
+        "projection_sampling": problem.sampled,
+        "mean": start.model.mean,
+        **settings,
+    }
+
+
+def _digest(*arrays: NDArray[Any] | None) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for array in arrays:
+        if array is not None:
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return digest.hexdigest()

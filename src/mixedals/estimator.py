@@ -1,0 +1,295 @@
+"""The estimator: parameters in, a fitted model out."""
+
+import os
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import polars as pl
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator
+
+from mixedals import persist
+from mixedals._parameters import check_parameters, seed_of
+from mixedals._progress import training_progress
+from mixedals._threads import thread_count
+from mixedals.checkpoint import Checkpoint, identity_of
+from mixedals.interactions import Interactions
+from mixedals.metrics import MetricFunction, metric_of
+from mixedals.model import FittedModel, Seen
+from mixedals.modelfile import ModelFileError, read_file, write_file
+from mixedals.preparation import (
+    Validation,
+    allowed_dims,
+    initial_state,
+    make_problem,
+    mean_rating,
+    prepare_side,
+    warm_state,
+)
+from mixedals.recommender import Recommender, two_columns
+from mixedals.sizing import PopularitySizing, SideSizing, Sizing
+from mixedals.trainer import IterationRecord, TrainingState, history_frame, train
+from mixedals.updates import SolveError
+
+
+class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Matrix factorisation by alternating least squares with embeddings of mixed dimensions.
+
+    Parameters
+    ----------
+    dims
+        Embedding sizes that rows may have; the largest is that of the common space. One integer
+        is plain ALS.
+    sizing
+        Which row gets which size: a sizing for both sides (``PopularitySizing``,
+        ``PowerLawSizing``, ``UniformSizing`` or an object of your own), or
+        ``{"users": ..., "items": ...}`` with a sizing, an array in the order of the interactions'
+        ids or a mapping from id to size for each.
+    projection
+        How smaller embeddings get into the common space: by matrices that are ``"learned"``, or
+        ``"padded"`` with zeros.
+    reg
+        Penalty of embeddings (the paper's lambda), or ``{"users": ..., "items": ...}``.
+    reg_exponent
+        The penalty of a row with ``n`` ratings is ``reg * (n / mean n) ** reg_exponent``.
+    projection_reg
+        Penalty of learned projections (the paper's beta), or one for each side as in ``reg``.
+    projection_sampling
+        None fits projections to all ratings, exactly; ``"paper"`` to a sample, as the paper does.
+    global_mean
+        Add the mean rating to every prediction.
+    biases
+        Learn a bias for every user and item, together with the embeddings. Implies the mean.
+    iterations
+        Iterations in all.
+    eval_every
+        Iterations between evaluations on the validation ratings.
+    metric
+        ``"roc_auc"``, ``"rmse"``, or a function of ratings and predictions of which greater values
+        are better. Chooses the best iteration.
+    patience
+        End after so many evaluations without a better one; None never does.
+    random_state
+        Seed, or a NumPy generator that gives one. The same seed gives the same model for any
+        number of threads and any order of ratings.
+    n_threads
+        None uses the CPUs that this process may use.
+    progress
+        Show a progress bar; None does in terminals and notebooks.
+    callback
+        Called after each iteration with the ``IterationRecord``; True ends the training.
+
+    Attributes
+    ----------
+    history_ : polars.DataFrame
+        A row for each iteration: objective by term, metric, seconds.
+    best_iteration_ : int
+        The iteration that the model was taken from.
+    seed_ : int
+        The seed that was used.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mixedals import Interactions, MixedALS
+    >>> data = Interactions.from_arrays(["ann", "ann", "bob"], [1, 2, 1], [5.0, 3.0, 4.0])
+    >>> model = MixedALS(dims=2, reg=0.1, iterations=10).fit(data)
+    >>> model.predict(["bob"], [2]).shape
+    (1,)
+    """
+
+    def __init__(
+        self,
+        dims: int | Sequence[int] = (2, 4, 6),
+        sizing: Sizing | Mapping[str, SideSizing] = PopularitySizing(gamma=0.2),  # noqa: B008 - immutable
+        projection: Literal["learned", "padded"] = "learned",
+        *,
+        reg: float | Mapping[str, float] = 3.0,
+        reg_exponent: float = 0.0,
+        projection_reg: float | Mapping[str, float] = 1000.0,
+        projection_sampling: Literal["paper"] | None = None,
+        global_mean: bool = False,
+        biases: bool = False,
+        iterations: int = 30,
+        eval_every: int = 5,
+        metric: str | MetricFunction = "roc_auc",
+        patience: int | None = None,
+        random_state: Any = 0,
+        n_threads: int | None = None,
+        progress: bool | None = None,
+        callback: Callable[[IterationRecord], object] | None = None,
+    ) -> None:
+        self.dims = dims
+        self.sizing = sizing
+        self.projection = projection
+        self.reg = reg
+        self.reg_exponent = reg_exponent
+        self.projection_reg = projection_reg
+        self.projection_sampling = projection_sampling
+        self.global_mean = global_mean
+        self.biases = biases
+        self.iterations = iterations
+        self.eval_every = eval_every
+        self.metric = metric
+        self.patience = patience
+        self.random_state = random_state
+        self.n_threads = n_threads
+        self.progress = progress
+        self.callback = callback
+
+    def fit(
+        self,
+        X: Any,
+        y: ArrayLike | None = None,
+        *,
+        validation: Interactions | None = None,
+        start: Recommender | None = None,
+        checkpoint: str | os.PathLike[str] | None = None,
+    ) -> Self:
+        """Fits the model to ratings.
+
+        Parameters
+        ----------
+        X
+            Interactions, or a table of two columns, users and items, whose ratings are ``y``.
+        y
+            Ratings, where ``X`` is a table.
+        validation
+            Ratings to evaluate on. The iteration with the best metric is the one that is kept.
+        start
+            A fitted model to start from: rows that it knows, at the size that they have here,
+            start from their embeddings, and projections from its projections.
+        checkpoint
+            A file that the training's state is written to, every ``eval_every`` iterations. Where
+            it is there already, the training goes on from it and ends in the same bits as one
+            that never stopped.
+        """
+        check_parameters(self.get_params(deep=False))
+        if checkpoint is not None and not isinstance(self.random_state, int):
+            raise ValueError("checkpoint: random_state must be an integer, to be the same again")
+        data = X if isinstance(X, Interactions) else Interactions.from_arrays(*two_columns(X), y)
+        self.seed_ = seed_of(self.random_state)
+        n_threads = thread_count(self.n_threads)
+        users = prepare_side("users", data.user_vocabulary, data.by_user, self)
+        items = prepare_side("items", data.item_vocabulary, data.by_item, self)
+        problem = make_problem(users, items, self)
+        mean = mean_rating(data.by_user)
+        state = initial_state(users, items, self, mean, n_threads)
+        if start is not None:
+            state = warm_state(state, users.vocabulary, items.vocabulary, start._fitted)
+        metric = metric_of(self.metric)
+        evaluate = None
+        if validation is not None:
+            evaluate = Validation(
+                validation, users.vocabulary, items.vocabulary, metric.function, n_threads
+            )
+            if evaluate.n_unknown:
+                warnings.warn(
+                    f"validation: {evaluate.n_unknown} of {len(validation)} ratings have a user or "
+                    "an item that training doesn't, and are left out "
+                    "(validation.restrict_to(train) leaves them out without this warning)",
+                    stacklevel=2,
+                )
+        observers: list[Callable[[TrainingState], object]] = []
+        if checkpoint is not None:
+            held_out = None if validation is None else validation.by_user
+            settings = {
+                "random_state": self.seed_,
+                "eval_every": self.eval_every,
+                "metric": metric.name,
+            }
+            keeper = Checkpoint(
+                Path(checkpoint), self.eval_every, identity_of(problem, state, held_out, settings)
+            )
+            state = keeper.read(n_threads) or state
+            observers.append(keeper.write)
+        if self.callback is not None:
+            callback = self.callback
+            observers.append(lambda state: callback(state.history[-1]))
+        with training_progress(
+            self.progress, self.iterations, state.iteration, metric.name
+        ) as show:
+            try:
+                state = train(
+                    problem,
+                    state,
+                    iterations=self.iterations,
+                    evaluate=evaluate,
+                    eval_every=self.eval_every,
+                    metric=metric,
+                    patience=self.patience,
+                    observers=[show, *observers],
+                )
+            except SolveError as error:
+                if error.row is None:
+                    raise
+                vocabulary = users.vocabulary if error.side == "users" else items.vocabulary
+                raise type(error)(
+                    f"{error} Its id: {vocabulary.ids.tolist()[error.row]!r}", error.side, error.row
+                ) from error
+        self.history_ = history_frame(record.as_row() for record in state.history)
+        self.best_iteration_ = state.best_iteration
+        self._model = FittedModel(
+            factors=state.best,
+            users=users.vocabulary,
+            items=items.vocabulary,
+            user_rules=users.rules,
+            item_rules=items.rules,
+            seen=Seen(data.by_user.indptr, data.by_user.indices),
+            mean_rating=mean,
+        )
+        return self
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the fitted model to a file, which is either whole or what was there before.
+
+        A callback, and a metric that is a function, are not in the file.
+        """
+        header, tensors = persist.model_to(self._fitted)
+        parameters = self.get_params(deep=False)
+        for left_out in ("sizing", "callback", "random_state"):
+            del parameters[left_out]
+        if callable(self.metric):
+            del parameters["metric"]
+        parameters["dims"] = list(allowed_dims(self.dims))
+        header |= {
+            "parameters": parameters,
+            "seed": self.seed_,
+            "best_iteration": self.best_iteration_,
+            "history": self.history_.to_dicts(),
+        }
+        write_file(path, "model", header, tensors)
+
+
+def load(path: str | os.PathLike[str]) -> MixedALS:
+    """The fitted model that :meth:`MixedALS.save` wrote.
+
+    Its ``sizing`` is the fitted one: steps of the number of ratings, or a size for each row.
+
+    Raises
+    ------
+    ModelFileError
+        The file isn't a whole model file.
+    """
+    header, tensors = read_file(path, "model")
+    try:
+        fitted = persist.model_from(
+            header, tensors, thread_count(header["parameters"]["n_threads"])
+        )
+        sizing = {
+            "users": fitted.user_rules.steps or fitted.factors.users.dims,
+            "items": fitted.item_rules.steps or fitted.factors.items.dims,
+        }
+        model = MixedALS(**header["parameters"], sizing=sizing, random_state=header["seed"])
+        check_parameters(model.get_params(deep=False))
+        model.seed_ = int(header["seed"])
+        model.best_iteration_ = int(header["best_iteration"])
+        model.history_ = history_frame(header["history"])
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError) as error:
+        raise ModelFileError(f"{path}: the header is not that of a model ({error!r})") from error
+    model._model = fitted
+    return model

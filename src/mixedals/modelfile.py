@@ -1,0 +1,107 @@
+"""Files of models and checkpoints: safetensors with a JSON header, whole or not at all.
+
+The header and every tensor are under one SHA-256 digest, so a file is either what was written or
+a :class:`ModelFileError`. Nothing in a file is ever run.
+"""
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+VERSION = 1
+_FORMAT = "mixedals"
+
+Tensors = Mapping[str, NDArray[Any]]
+Header = Mapping[str, Any]
+
+
+class ModelFileError(ValueError):
+    """The file isn't a whole model file of a version that this library reads."""
+
+
+def write_file(path: str | os.PathLike[str], kind: str, header: Header, tensors: Tensors) -> None:
+    """Writes a file to ``path``, where what was before stays until all of it is written.
+
+    Parameters
+    ----------
+    kind
+        What the file holds, ``model`` or ``checkpoint``.
+    header
+        Anything JSON can hold.
+    tensors
+        Arrays by name.
+    """
+    path = Path(path)
+    text = json.dumps({"version": VERSION, "kind": kind, **header})
+    tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+    data = save(tensors, {"format": _FORMAT, "header": text, "sha256": _digest(text, tensors)})
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+    # The rename itself is on disk only once its folder is.
+    with contextlib.suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def read_file(
+    path: str | os.PathLike[str], kind: str
+) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
+    """Header and tensors of a file of that kind. Raises ModelFileError for any other file."""
+    try:
+        with safe_open(path, "np") as file:
+            metadata = file.metadata() or {}
+            if metadata.get("format") != _FORMAT:
+                raise ModelFileError(f"{path}: not a mixedals file")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
+    except (SafetensorError, ValueError, TypeError, OverflowError) as error:
+        if isinstance(error, ModelFileError):
+            raise
+        raise ModelFileError(f"{path}: not a whole mixedals file ({error})") from error
+    text = metadata.get("header", "")
+    if metadata.get("sha256") != _digest(text, tensors):
+        raise ModelFileError(f"{path}: the file is damaged: its contents don't match its digest")
+    header = json.loads(text)
+    if header["version"] > VERSION:
+        raise ModelFileError(
+            f"{path}: written by a newer mixedals (file version {header['version']}; this one "
+            f"reads up to {VERSION}): upgrade mixedals"
+        )
+    if header["kind"] != kind:
+        raise ModelFileError(f"{path}: holds a {header['kind']}, not a {kind}")
+    return cast("dict[str, Any]", header), tensors
+
+
+def _digest(header: str, tensors: Tensors) -> str:
+    digest = hashlib.sha256(header.encode())
+    for name, tensor in sorted(tensors.items()):
+        digest.update(f"\0{name}\0{tensor.dtype}\0{tensor.shape}\0".encode())
+        digest.update(tensor.reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,337 @@
+"""What a fitted model answers: predictions, recommendations, likenesses, new rows."""
+
+import copy
+from collections.abc import Iterator
+from typing import Any, Literal, Self
+
+import numpy as np
+import polars as pl
+from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import NotFittedError
+
+from mixedals import _kernels as kernels
+from mixedals import foldin
+from mixedals._ids import Vocabulary
+from mixedals._threads import thread_count
+from mixedals.interactions import Interactions
+from mixedals.model import FittedModel, Seen
+
+# Users whose recommendations are made at once: bounds the memory beside the result.
+_BATCH = 16384
+
+
+class UnknownIdError(KeyError):
+    """An id that the model was not fitted to."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class Recommender:
+    """The questions that a fitted model answers. ``MixedALS`` is one."""
+
+    n_threads: int | None
+    _model: FittedModel | None = None
+
+    @property
+    def _fitted(self) -> FittedModel:
+        if self._model is None:
+            raise NotFittedError(f"this {type(self).__name__} is not fitted yet: call fit first")
+        return self._model
+
+    @property
+    def user_ids_(self) -> NDArray[Any]:
+        """Ids of the users, sorted: the order of ``user_vectors_``."""
+        return self._fitted.users.ids
+
+    @property
+    def item_ids_(self) -> NDArray[Any]:
+        """Ids of the items, sorted: the order of ``item_vectors_``."""
+        return self._fitted.items.ids
+
+    @property
+    def user_vectors_(self) -> NDArray[np.float32]:
+        """Users in the common space, float32 (n_users, d)."""
+        return self._fitted.factors.users.common
+
+    @property
+    def item_vectors_(self) -> NDArray[np.float32]:
+        """Items in the common space, float32 (n_items, d)."""
+        return self._fitted.factors.items.common
+
+    @property
+    def user_dims_(self) -> NDArray[np.int32]:
+        """Embedding size of each user, int32 (n_users,)."""
+        return self._fitted.factors.users.dims
+
+    @property
+    def item_dims_(self) -> NDArray[np.int32]:
+        """Embedding size of each item, int32 (n_items,)."""
+        return self._fitted.factors.items.dims
+
+    @property
+    def user_biases_(self) -> NDArray[np.float32] | None:
+        """Bias of each user, float32 (n_users,); None in a model without biases."""
+        return self._fitted.factors.users.biases
+
+    @property
+    def item_biases_(self) -> NDArray[np.float32] | None:
+        """Bias of each item, float32 (n_items,); None in a model without biases."""
+        return self._fitted.factors.items.biases
+
+    @property
+    def mean_(self) -> float:
+        """The constant in every prediction: the mean rating, or 0 in a model without one."""
+        return self._fitted.factors.mean
+
+    @property
+    def n_parameters_(self) -> int:
+        """Sum of all dimensions, the learned projections, and biases where there are any."""
+        return self._fitted.factors.n_parameters
+
+    def predict(
+        self,
+        users: ArrayLike,
+        items: ArrayLike | None = None,
+        *,
+        unknown: Literal["nan", "mean"] = "nan",
+    ) -> NDArray[np.float32]:
+        """Predicted ratings of pairs, float32 (n,).
+
+        Parameters
+        ----------
+        users, items
+            Ids, as many of one as of the other. A table of two columns, users and items, may stand
+            in place of both.
+        unknown
+            What a pair gets whose user or item the model doesn't know: NaN, or the mean rating.
+        """
+        if unknown not in ("nan", "mean"):
+            raise ValueError(f"unknown={unknown!r}: it must be 'nan' or 'mean'")
+        if items is None:
+            users, items = two_columns(users)
+        model = self._fitted
+        user_rows, item_rows = model.users.encode(users), model.items.encode(items)
+        if len(user_rows) != len(item_rows):
+            raise ValueError(f"{len(user_rows)} users but {len(item_rows)} items: give pairs")
+        left, right = model.factors.scoring
+        out = kernels.predict_pairs(left, right, user_rows, item_rows, self._threads)
+        if unknown == "mean":
+            out[(user_rows < 0) | (item_rows < 0)] = model.mean_rating
+        return out
+
+    def predict_grid(self, users: ArrayLike, items: ArrayLike) -> NDArray[np.float32]:
+        """Predicted ratings of every given user for every given item, float32 (users, items).
+
+        Rows and columns of unknown ids are NaN.
+        """
+        model = self._fitted
+        rows, columns = model.users.encode(users), model.items.encode(items)
+        left, right = model.factors.scoring
+        out = kernels.predict_grid(left[rows], right[columns], self._threads)
+        out[rows < 0] = np.nan
+        out[:, columns < 0] = np.nan
+        return out
+
+    def recommend(
+        self,
+        users: ArrayLike | None = None,
+        k: int = 10,
+        *,
+        exclude_seen: bool = True,
+        among: ArrayLike | None = None,
+        exclude: ArrayLike | None = None,
+    ) -> pl.DataFrame:
+        """The k items of highest predicted rating for each user, best first.
+
+        Parameters
+        ----------
+        users
+            Ids; None is everybody.
+        k
+            Items a user. A user gets fewer only where fewer are left.
+        exclude_seen
+            Leave out the items that the user has rated in training.
+        among, exclude
+            Ids of the only items that may appear, and of items that may not. Ids that the model
+            doesn't know never appear.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``user``, ``item``, ``score`` and ``rank`` (from 1), ids in their own type,
+            users in the order given. Memory beside it doesn't grow with the number of users.
+        """
+        return pl.concat(
+            self.recommend_batches(
+                users, k, exclude_seen=exclude_seen, among=among, exclude=exclude
+            )
+        )
+
+    def recommend_batches(
+        self,
+        users: ArrayLike | None = None,
+        k: int = 10,
+        *,
+        exclude_seen: bool = True,
+        among: ArrayLike | None = None,
+        exclude: ArrayLike | None = None,
+    ) -> Iterator[pl.DataFrame]:
+        """As :meth:`recommend`, some thousands of users at a time: for what memory can't hold."""
+        model = self._fitted
+        if users is None:
+            user_rows = np.arange(len(model.users), dtype=np.int32)
+        else:
+            user_rows = _known(model.users, users, "users")
+        candidates = _candidates(model.items, among, exclude)
+        position = np.full(len(model.items), -1, np.int32)
+        position[candidates] = np.arange(len(candidates), dtype=np.int32)
+        left, right = model.factors.scoring
+        right = right if len(candidates) == len(model.items) else right[candidates]
+        for first in range(0, max(len(user_rows), 1), _BATCH):
+            batch = user_rows[first : first + _BATCH]
+            left_out = (
+                model.seen.of(batch).relabelled(position)
+                if exclude_seen
+                else Seen(np.zeros(len(batch) + 1, np.int64), np.empty(0, np.int32))
+            )
+            found, scores = kernels.top_k(
+                left[batch], right, k, left_out.indptr, left_out.indices, self._threads
+            )
+            yield _ranking(
+                ("user", model.users, batch), ("item", model.items, candidates), found, scores
+            )
+
+    def similar_items(
+        self, items: ArrayLike, k: int = 10, *, metric: Literal["cosine", "dot"] = "cosine"
+    ) -> pl.DataFrame:
+        """The k items nearest to each item in the common space, itself left out.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``item``, ``similar_item``, ``score`` and ``rank``.
+        """
+        return self._similar("item", self._fitted.items, self.item_vectors_, items, k, metric)
+
+    def similar_users(
+        self, users: ArrayLike, k: int = 10, *, metric: Literal["cosine", "dot"] = "cosine"
+    ) -> pl.DataFrame:
+        """The k users nearest to each user in the common space, themselves left out.
+
+        Returns
+        -------
+        polars.DataFrame
+            Columns ``user``, ``similar_user``, ``score`` and ``rank``.
+        """
+        return self._similar("user", self._fitted.users, self.user_vectors_, users, k, metric)
+
+    def fold_in_users(self, interactions: Interactions, *, dims: foldin.GivenSizes = None) -> Self:
+        """The model with these users in it, everything else fixed; this one stays as it is.
+
+        Parameters
+        ----------
+        interactions
+            The users' ratings, all that they have: a user whom the model knows is solved anew from
+            these alone. Items must be in the model.
+        dims
+            Sizes of the users, as an array in their order or a mapping. By default the fitted
+            sizing gives them from the number of ratings.
+        """
+        return self._with(foldin.fold_in_users(self._fitted, interactions, dims))
+
+    def fold_in_items(self, interactions: Interactions, *, dims: foldin.GivenSizes = None) -> Self:
+        """The model with these items in it; as :meth:`fold_in_users` with the sides exchanged."""
+        return self._with(foldin.fold_in_items(self._fitted, interactions, dims))
+
+    @property
+    def _threads(self) -> int:
+        return thread_count(self.n_threads)
+
+    def _with(self, model: FittedModel) -> Self:
+        out = copy.copy(self)
+        out._model = model
+        return out
+
+    def _similar(
+        self,
+        name: str,
+        vocabulary: Vocabulary,
+        vectors: NDArray[np.float32],
+        ids: ArrayLike,
+        k: int,
+        metric: str,
+    ) -> pl.DataFrame:
+        if metric not in ("cosine", "dot"):
+            raise ValueError(f"metric={metric!r}: it must be 'cosine' or 'dot'")
+        rows = _known(vocabulary, ids, f"{name}s")
+        if metric == "cosine":
+            lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+            vectors = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
+        each_itself = np.arange(len(rows) + 1)
+        found, scores = kernels.top_k(vectors[rows], vectors, k, each_itself, rows, self._threads)
+        everyone = np.arange(len(vocabulary), dtype=np.int32)
+        return _ranking(
+            (name, vocabulary, rows), (f"similar_{name}", vocabulary, everyone), found, scores
+        )
+
+
+def two_columns(pairs: Any) -> tuple[Any, Any]:
+    """The two columns of a frame or an array of users and items."""
+    columns = list(getattr(pairs, "columns", ()))
+    if len(columns) == 2:
+        return pairs[columns[0]], pairs[columns[1]]
+    array = np.asarray(pairs)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise ValueError(
+            f"expected two columns, users and items; these have the shape {array.shape}"
+        )
+    return array[:, 0], array[:, 1]
+
+
+def _known(vocabulary: Vocabulary, ids: ArrayLike, side: str) -> NDArray[np.int32]:
+    """Positions of ids, all of which the model must know."""
+    rows = vocabulary.encode(ids)
+    unknown = np.flatnonzero(rows < 0)
+    if len(unknown):
+        first = ids if np.ndim(ids) == 0 else list(ids)[unknown[0]]  # type: ignore[arg-type]  # sized: it has unknown ids
+        raise UnknownIdError(
+            f"{len(unknown)} of {len(rows)} {side} are not in the model, first {first!r}: "
+            f"fold_in_{side} adds those that have ratings"
+        )
+    return rows
+
+
+def _candidates(
+    items: Vocabulary, among: ArrayLike | None, exclude: ArrayLike | None
+) -> NDArray[np.int32]:
+    allowed = np.ones(len(items), bool)
+    if among is not None:
+        allowed[:] = False
+        rows = items.encode(among)
+        allowed[rows[rows >= 0]] = True
+    if exclude is not None:
+        rows = items.encode(exclude)
+        allowed[rows[rows >= 0]] = False
+    return np.flatnonzero(allowed).astype(np.int32)
+
+
+def _ranking(
+    queries: tuple[str, Vocabulary, NDArray[np.int32]],
+    answers: tuple[str, Vocabulary, NDArray[np.int32]],
+    found: NDArray[np.int32],
+    scores: NDArray[np.float32],
+) -> pl.DataFrame:
+    """A row for each answer: query, answer, score, rank."""
+    there = found >= 0
+    query_name, query_ids, rows = queries
+    answer_name, answer_ids, candidates = answers
+    rank = np.broadcast_to(np.arange(1, found.shape[1] + 1, dtype=np.int32), found.shape)
+    return pl.DataFrame(
+        {
+            query_name: query_ids.decode(np.repeat(rows, there.sum(axis=1))),
+            answer_name: answer_ids.decode(candidates[found[there]]),
+            "score": scores[there],
+            "rank": rank[there],
+        }
+    )

@@ -1,0 +1,177 @@
+"""The closed-form updates of one side, the other fixed: the paper's half-steps."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mixedals import _kernels as kernels
+from mixedals._kernels import Csr
+from mixedals.tiers import Side, Tier
+
+# Up to this many numbers in a projection its normal equations are formed and solved; above,
+# conjugate gradients need less time and memory.
+DENSE_LIMIT = 512
+
+# Residual, relative to the right-hand side, at which conjugate gradients stop; their most steps.
+_CG_TOLERANCE = 1e-5
+_CG_STEPS = 100
+
+
+class SolveError(ArithmeticError):
+    """A row's regression, or a projection's, has no finite solution.
+
+    Attributes
+    ----------
+    side
+        ``users`` or ``items``.
+    row
+        Position in the side of the first such row; None for a projection.
+    """
+
+    def __init__(self, message: str, side: str, row: int | None = None) -> None:
+        super().__init__(message)
+        self.side = side
+        self.row = row
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The paper's sample of ratings for projections, each kept with probability ``1 / p**2``.
+
+    A rating is in the sample by a hash of ``key`` and of its two ids, so in any order of rows.
+    """
+
+    key: int
+    row_keys: NDArray[np.uint64]
+    column_keys: NDArray[np.uint64]
+
+
+def solve_rows(
+    side: Side,
+    other: Side,
+    ratings: Csr,
+    ridge: NDArray[np.float32],
+    mean: float,
+) -> tuple[Side, float]:
+    """Every row's embedding and bias anew: equations als_step, als_zero_step, als_proj_step.
+
+    ``ratings`` has a row for each row of ``side``; ``ridge`` is float32 (n,). The float is the
+    squared error over all ratings plus the penalty of this side, at the new values.
+    """
+    known = other.known(mean)
+    biases = None if side.biases is None else np.empty_like(side.biases)
+    total = 0.0
+
+    def solved(tier: Tier) -> Tier:
+        nonlocal total
+        factors, loss = kernels.solve_rows(
+            ratings, tier.rows, other.common, known, tier.projection, tier.p,
+            biases is not None, ridge[tier.rows], side.n_threads,
+        )  # fmt: skip
+        bad = np.flatnonzero(~np.isfinite(loss))
+        if len(bad):
+            row = int(tier.rows[bad[0]])
+            raise SolveError(
+                f"the regression of row {row} of the {side.name} overflows single precision: "
+                "are its ratings or weights very large?", side.name, row,
+            )  # fmt: skip
+        total += float(loss.sum())
+        if biases is not None:
+            biases[tier.rows] = factors[:, -1]
+            factors = np.ascontiguousarray(factors[:, :-1])
+        return replace(tier, factors=factors)
+
+    return replace(side, tiers=tuple(map(solved, side.tiers)), biases=biases), total
+
+
+def solve_projections(
+    side: Side,
+    other: Side,
+    ratings: Csr,
+    beta: float,
+    mean: float,
+    sample: Sample | None = None,
+) -> Side:
+    """Every learned projection anew: equation als_proj_step_2, over all ratings or a sample."""
+
+    def solved() -> Iterator[Tier]:
+        for tier in side.tiers:
+            if tier.projection is None:
+                yield tier
+                continue
+            problem = _ProjectionProblem(side, other, ratings, beta, mean, tier)
+            if sample is None and tier.projection.size > DENSE_LIMIT:
+                projection = problem.solve_by_gradients(tier.projection)
+            else:
+                projection = problem.solve_densely(sample)
+            yield replace(tier, projection=projection)
+
+    return side.with_tiers(solved())
+
+
+@dataclass(frozen=True)
+class _ProjectionProblem:
+    """The regression of a tier's ratings on its projection."""
+
+    side: Side
+    other: Side
+    ratings: Csr
+    beta: float
+    mean: float
+    tier: Tier
+
+    @property
+    def _arguments(self) -> tuple[Any, ...]:
+        """What every kernel of this problem is given first."""
+        known = self.other.known(self.mean)
+        tier = self.tier
+        return (
+            self.ratings, tier.rows, tier.factors, self.other.common, known, self.side.biases
+        )  # fmt: skip
+
+    def solve_densely(self, sample: Sample | None) -> NDArray[np.float32]:
+        sampled = None
+        if sample is not None:
+            fraction = 1 / self.tier.p**2
+            sampled = (sample.key, fraction, sample.row_keys, sample.column_keys)
+        packed, rhs = kernels.projection_sums(*self._arguments, sampled, self.side.n_threads)
+        projection = kernels.solve_projection(packed, rhs, self.beta)
+        if projection is None:
+            raise SolveError(
+                f"the projection from dimension {self.tier.p} has no unique solution: "
+                "raise projection_reg above 0",
+                self.side.name,
+            )
+        return projection
+
+    def solve_by_gradients(self, start: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Conjugate gradients from the previous projection, never forming ``Q^T Q``."""
+        rhs = kernels.projection_rhs(*self._arguments, self.side.n_threads)
+        solution = start.astype(np.float64)
+        residual = rhs - self._product(solution)
+        direction = residual
+        square = float(np.vdot(residual, residual))
+        enough = _CG_TOLERANCE**2 * float(np.vdot(rhs, rhs))
+        for _ in range(_CG_STEPS):
+            if not square > enough:
+                break
+            product = self._product(direction)
+            step = square / float(np.vdot(direction, product))
+            solution = solution + step * direction
+            residual = residual - step * product
+            previous, square = square, float(np.vdot(residual, residual))
+            direction = residual + (square / previous) * direction
+        if not np.isfinite(solution).all():
+            raise SolveError(
+                f"the projection from dimension {self.tier.p} overflows", self.side.name
+            )
+        return solution.astype(np.float32)
+
+    def _product(self, a: NDArray[np.float64]) -> NDArray[np.float64]:
+        """``(Q^T Q + beta I) flatten(a)``, as a matrix (d, p)."""
+        return (
+            kernels.projection_product(*self._arguments, a, self.side.n_threads) + self.beta * a
+        )

@@ -1,0 +1,133 @@
+import numpy as np
+import polars as pl
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from mixedals import Interactions, MixedALS, UnknownIdError, recommender
+
+
+@pytest.fixture(scope="module")
+def data(stars) -> Interactions:
+    """User ids are strings, item ids integers."""
+    frame = stars.to_frame()
+    return Interactions.from_arrays("u" + frame["user"].cast(str), frame["item"], frame["rating"])
+
+
+@pytest.fixture(scope="module", params=[{}, {"biases": True}, {"global_mean": True}])
+def model(request, data) -> MixedALS:
+    return MixedALS(iterations=3, **request.param).fit(data)
+
+
+def grid(model: MixedALS) -> np.ndarray:
+    """Every prediction, from the public attributes."""
+    out = model.user_vectors_ @ model.item_vectors_.T + model.mean_
+    if model.user_biases_ is not None:
+        out += model.user_biases_[:, None] + model.item_biases_
+    return out
+
+
+def test_predictions(model, data):
+    frame = data.to_frame()
+    users = np.searchsorted(model.user_ids_.astype(str), frame["user"].to_numpy().astype(str))
+    items = np.searchsorted(model.item_ids_, frame["item"])
+    got = model.predict(frame["user"], frame["item"])
+    assert got.dtype == np.float32
+    np.testing.assert_allclose(got, grid(model)[users, items], rtol=1e-4, atol=1e-5)
+    as_pairs = model.predict(frame.select("user", "item"))
+    np.testing.assert_array_equal(as_pairs, got)
+
+
+def test_a_grid_of_predictions(model):
+    users, items = ["u5", "nobody", "u7"], [3, -1]
+    got = model.predict_grid(users, items)
+    assert got.shape == (3, 2)
+    assert np.isnan(got[1]).all()
+    assert np.isnan(got[:, 1]).all()
+    np.testing.assert_allclose(got[[0, 2], 0], model.predict(["u5", "u7"], [3, 3]), rtol=1e-5)
+
+
+def test_unknown_ids(model, data):
+    assert np.isnan(model.predict(["nobody", "u5"], [1, -7])).all()
+    mean = np.average(data.by_user.values)
+    assert model.predict(["nobody"], [1], unknown="mean") == pytest.approx(mean)
+    with pytest.raises(ValueError, match="unknown="):
+        model.predict(["u5"], [1], unknown="zero")
+    with pytest.raises(UnknownIdError, match=r"1 of 2 users .*'nobody'.*fold_in_users"):
+        model.recommend(["u5", "nobody"])
+
+
+def test_pairs_must_be_pairs(model):
+    with pytest.raises(ValueError, match="2 users but 1 items"):
+        model.predict(["u5", "u7"], [1])
+    with pytest.raises(ValueError, match="two columns"):
+        model.predict(np.zeros((2, 3)))
+
+
+def brute_force(model, data, users, k, allowed, exclude_seen):
+    rows = []
+    scores = grid(model)
+    seen = data.to_frame()
+    for user in users:
+        row = np.flatnonzero(model.user_ids_ == user)[0]
+        gone = set(seen.filter(pl.col("user") == user)["item"]) if exclude_seen else set()
+        left = [(-scores[row, c], i) for c, i in enumerate(model.item_ids_.tolist())
+                if i in allowed and i not in gone]  # fmt: skip
+        rows += [(user, item, -s, rank + 1) for rank, (s, item) in enumerate(sorted(left)[:k])]
+    return pl.DataFrame(rows, ["user", "item", "score", "rank"], orient="row")
+
+
+@pytest.mark.parametrize("exclude_seen", [True, False])
+@pytest.mark.parametrize("k", [1, 7, 500])
+@pytest.mark.parametrize("restricted", [False, True])
+def test_recommendations_are_the_best_by_full_sort(model, data, k, exclude_seen, restricted):
+    every = set(model.item_ids_.tolist())
+    among = sorted(every)[::2] + [10**9] if restricted else None
+    exclude = sorted(every)[::6] if restricted else None
+    allowed = every if among is None else set(among) - set(exclude)
+    users = ["u9", "u3", "u200"]
+    got = model.recommend(users, k, exclude_seen=exclude_seen, among=among, exclude=exclude)
+    want = brute_force(model, data, users, k, allowed, exclude_seen)
+    assert got.columns == want.columns
+    assert got["user"].to_list() == want["user"].to_list()
+    np.testing.assert_allclose(got["score"], want["score"], rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(got["rank"], want["rank"])
+    assert (got["item"] == want["item"]).mean() > 0.99  # where rounding orders near-equal scores
+
+
+def test_everybody_in_batches(model, monkeypatch):
+    whole = model.recommend(k=3)
+    assert whole["user"].unique(maintain_order=True).to_list() == model.user_ids_.tolist()
+    monkeypatch.setattr(recommender, "_BATCH", 17)
+    assert sum(1 for _ in model.recommend_batches(k=3)) == -(-len(model.user_ids_) // 17)
+    assert model.recommend(k=3).equals(whole)
+
+
+def test_one_user_and_no_user(model):
+    assert model.recommend("u5", 4)["user"].to_list() == ["u5"] * 4
+    assert model.recommend([], 4).is_empty()
+
+
+@pytest.mark.parametrize("metric", ["cosine", "dot"])
+def test_similar_items(model, metric):
+    vectors = model.item_vectors_.astype(np.float64)
+    if metric == "cosine":
+        vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    scores = vectors @ vectors.T
+    np.fill_diagonal(scores, -np.inf)
+    got = model.similar_items(model.item_ids_, 5, metric=metric)
+    assert (got["item"] != got["similar_item"]).all()
+    best = np.sort(scores, axis=1)[:, :-6:-1]
+    np.testing.assert_allclose(got["score"].to_numpy().reshape(-1, 5), best, rtol=1e-4, atol=1e-5)
+
+
+def test_similar_users(model):
+    got = model.similar_users(["u5", "u6"], 2)
+    assert got.columns == ["user", "similar_user", "score", "rank"]
+    assert got["user"].to_list() == ["u5", "u5", "u6", "u6"]
+    with pytest.raises(ValueError, match="metric="):
+        model.similar_users(["u5"], metric="euclid")
+
+
+def test_nothing_before_fit():
+    with pytest.raises(NotFittedError, match="call fit"):
+        MixedALS().predict([1], [1])
