@@ -299,6 +299,7 @@ def test_what_is_not_a_frame_is_an_error():
     [
         ({"rating": [1, math.nan, None]}, "2 of 3 rows have a rating.*row 1.*user=1, item=1"),
         ({"rating": [1.0, 2.0, math.inf]}, "1 of 3 rows have a rating.*row 2.*rating=inf"),
+        ({"rating": [math.inf, -math.inf, 3e38]}, "2 of 3 rows have a rating.*row 0"),
         ({"rating": [1.0, 1e39, 2.0]}, "1 of 3 rows have a rating.*32 bits.*rating=1e\\+39"),
         ({"user": [1, None, 2]}, "1 of 3 rows have no user.*row 1.*user=None"),
         ({"item": [1.0, math.nan, 2.0]}, "1 of 3 rows have no item.*row 1.*item=nan"),

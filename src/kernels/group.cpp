@@ -97,7 +97,8 @@ void sort_pairs(const std::int32_t* rows, const std::int32_t* columns, std::int6
     counting_sort(
         n, n_columns, column_indptr.data(), n_threads, [&](std::int64_t i) { return columns[i]; },
         [&](std::int64_t) {
-            return [&](std::int64_t i, std::int64_t to) { by_column[to] = static_cast<Position>(i); };
+            return
+                [&](std::int64_t i, std::int64_t to) { by_column[to] = static_cast<Position>(i); };
         });
     counting_sort(
         n, n_rows, indptr, n_threads, [&](std::int64_t i) { return rows[by_column[i]]; },

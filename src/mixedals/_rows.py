@@ -105,7 +105,7 @@ def _numbers(columns: dict[str, pl.Series], role: str) -> NDArray[np.float32]:
         column = column.cast(pl.Float32)
     with np.errstate(over="ignore"):
         numbers = to_array(column, np.float32)  # nulls become NaN
-    if not np.isfinite(numbers.min() + numbers.max()):
+    if not np.isfinite([numbers.min(), numbers.max()]).all():
         bad = pl.Series(~np.isfinite(numbers))
         what = f"have a {role} that isn't a finite number in 32 bits: drop or mend them"
         _refuse(columns, bad, what)
