@@ -1,4 +1,3 @@
-import builtins
 import math
 import pickle
 import uuid
@@ -153,15 +152,14 @@ def test_pandas_works_without_pyarrow(monkeypatch, column):
     df["user"] = df["user"].astype("category" if column == "strings" else object)
     if column == "missing":
         df.loc[1, "user"] = None
-    real_import = builtins.__import__
+    real_init = pl.Series.__init__
 
-    def without_pyarrow(name, *args, **kwargs):
-        if name.partition(".")[0] == "pyarrow":
-            raise ImportError("no pyarrow here")
-        return real_import(name, *args, **kwargs)
+    def without_pyarrow(self, name=None, *args, **kwargs):
+        if isinstance(name, pd.Series):
+            raise ImportError("polars wants pyarrow here")
+        real_init(self, name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", without_pyarrow)
-    monkeypatch.setattr("polars._utils.construction.series.pa", None, raising=False)
+    monkeypatch.setattr(pl.Series, "__init__", without_pyarrow)
     if column == "missing":
         with pytest.raises(ValueError, match="1 of 2 rows have no user"):
             Interactions.from_frame(df)
