@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mixedals import _kernels
 from mixedals._columns import to_series
 from mixedals._ids import Vocabulary, encode
 
@@ -117,6 +118,30 @@ def test_strings_and_wide_integers_are_encoded_alike_for_any_order():
         one, two = vocabulary(ids), vocabulary(rng.permutation(ids))
         assert one == two
         assert one.ids.tolist() == sorted(set(ids.tolist()))
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_integers_are_encoded_alike_by_any_number_of_threads(dtype, n_threads):
+    ids = np.random.default_rng(0).integers(-70_000, 90_000, 600_000).astype(dtype)
+    distinct, positions = np.unique(ids, return_inverse=True)
+    found = _kernels.encode_integers(ids, n_threads)
+    np.testing.assert_array_equal(found[0], distinct)
+    np.testing.assert_array_equal(found[1], positions)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+@pytest.mark.parametrize("positions_type", ["uint32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
+def test_take_is_numpy_s(dtype, positions_type, n_threads):
+    values = np.arange(1000).astype(dtype)
+    positions = np.random.default_rng(0).integers(0, 1000, 600_000).astype(positions_type)
+    taken = _kernels.take(values, positions, n_threads)
+    assert taken.dtype == values.dtype
+    np.testing.assert_array_equal(taken, values[positions])
+    positions[-1] = 1000
+    with pytest.raises(ValueError, match="out of bounds"):
+        _kernels.take(values, positions, n_threads)
 
 
 def test_integers_compare_by_value_whatever_their_width():

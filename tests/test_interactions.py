@@ -1,4 +1,3 @@
-import builtins
 import math
 import pickle
 import uuid
@@ -153,15 +152,14 @@ def test_pandas_works_without_pyarrow(monkeypatch, column):
     df["user"] = df["user"].astype("category" if column == "strings" else object)
     if column == "missing":
         df.loc[1, "user"] = None
-    real_import = builtins.__import__
+    real_init = pl.Series.__init__
 
-    def without_pyarrow(name, *args, **kwargs):
-        if name.partition(".")[0] == "pyarrow":
-            raise ImportError("no pyarrow here")
-        return real_import(name, *args, **kwargs)
+    def without_pyarrow(self, name=None, *args, **kwargs):
+        if isinstance(name, pd.Series):
+            raise ImportError("polars wants pyarrow here")
+        real_init(self, name, *args, **kwargs)
 
-    monkeypatch.setattr(builtins, "__import__", without_pyarrow)
-    monkeypatch.setattr("polars._utils.construction.series.pa", None, raising=False)
+    monkeypatch.setattr(pl.Series, "__init__", without_pyarrow)
     if column == "missing":
         with pytest.raises(ValueError, match="1 of 2 rows have no user"):
             Interactions.from_frame(df)
@@ -299,6 +297,7 @@ def test_what_is_not_a_frame_is_an_error():
     [
         ({"rating": [1, math.nan, None]}, "2 of 3 rows have a rating.*row 1.*user=1, item=1"),
         ({"rating": [1.0, 2.0, math.inf]}, "1 of 3 rows have a rating.*row 2.*rating=inf"),
+        ({"rating": [math.inf, -math.inf, 3e38]}, "2 of 3 rows have a rating.*row 0"),
         ({"rating": [1.0, 1e39, 2.0]}, "1 of 3 rows have a rating.*32 bits.*rating=1e\\+39"),
         ({"user": [1, None, 2]}, "1 of 3 rows have no user.*row 1.*user=None"),
         ({"item": [1.0, math.nan, 2.0]}, "1 of 3 rows have no item.*row 1.*item=nan"),

@@ -75,6 +75,13 @@ def test_every_rating_is_held_out_once():
         assert_parted(data, [train, held_out])
 
 
+def test_there_may_be_as_many_folds_as_ratings():
+    n = 2**15 + 9
+    data = Interactions.from_arrays(np.arange(n), np.zeros(n, dtype=int), np.ones(n))
+    train, held_out = next(iter(k_folds(data, n)))
+    assert (len(train), len(held_out)) == (n - 1, 1)
+
+
 def test_parts_keep_only_the_ids_they_have():
     train, _, test = split_by_time(make(*table(n=20)))
     for part in (train, test):

@@ -29,9 +29,10 @@ struct Slices {
 };
 
 /// Stable counting sort. `key(i)` is the key of input i; `place(i, to)` puts it at its position.
-template <class Key, class Place>
+/// Ascending inputs have a `place` of their own, that `make_place(the first)` returns.
+template <class Key, class MakePlace>
 void counting_sort(std::int64_t n, std::int64_t n_keys, std::int64_t* indptr, int n_threads,
-                   Key key, Place place) {
+                   Key key, MakePlace make_place) {
     const Slices slices(n, n_keys, n_threads);
     std::vector<std::vector<std::int64_t>> at(static_cast<std::size_t>(slices.count));
     parallel(slices.count, n_threads, [&] {
@@ -54,6 +55,7 @@ void counting_sort(std::int64_t n, std::int64_t n_keys, std::int64_t* indptr, in
     parallel(slices.count, n_threads, [&] {
         return [&](std::int64_t s) {
             auto& next = at[static_cast<std::size_t>(s)];
+            auto place = make_place(slices.first(s));
             for (std::int64_t i = slices.first(s); i < slices.first(s + 1); ++i)
                 place(i, next[key(i)]++);
         };
@@ -70,19 +72,18 @@ RatingArrays transpose(const Ratings& ratings, int n_threads) {
     out.values.resize(static_cast<std::size_t>(n));
     if (ratings.weights) out.weights.resize(static_cast<std::size_t>(n));
 
-    std::vector<std::int32_t> row_of(static_cast<std::size_t>(n));
-    parallel_spans(ratings.n_rows, 4096, n_threads, [&](std::int64_t first, std::int64_t last) {
-        for (std::int64_t row = first; row < last; ++row)
-            std::fill(row_of.begin() + ratings.indptr[row],
-                      row_of.begin() + ratings.indptr[row + 1], static_cast<std::int32_t>(row));
-    });
     counting_sort(
         n, ratings.n_columns, out.indptr.data(), n_threads,
         [&](std::int64_t i) { return ratings.indices[i]; },
-        [&](std::int64_t i, std::int64_t to) {
-            out.indices[to] = row_of[i];
-            out.values[to] = ratings.values[i];
-            if (ratings.weights) out.weights[to] = ratings.weights[i];
+        [&](std::int64_t start) {
+            const std::int64_t* end = ratings.indptr + ratings.n_rows + 1;
+            const std::int64_t* next_row = std::upper_bound(ratings.indptr, end, start);
+            return [&, next_row](std::int64_t i, std::int64_t to) mutable {
+                while (*next_row <= i) ++next_row;
+                out.indices[to] = static_cast<std::int32_t>(next_row - ratings.indptr - 1);
+                out.values[to] = ratings.values[i];
+                if (ratings.weights) out.weights[to] = ratings.weights[i];
+            };
         });
     return out;
 }
@@ -95,10 +96,15 @@ void sort_pairs(const std::int32_t* rows, const std::int32_t* columns, std::int6
     std::vector<std::int64_t> column_indptr(static_cast<std::size_t>(n_columns + 1));
     counting_sort(
         n, n_columns, column_indptr.data(), n_threads, [&](std::int64_t i) { return columns[i]; },
-        [&](std::int64_t i, std::int64_t to) { by_column[to] = static_cast<Position>(i); });
+        [&](std::int64_t) {
+            return
+                [&](std::int64_t i, std::int64_t to) { by_column[to] = static_cast<Position>(i); };
+        });
     counting_sort(
         n, n_rows, indptr, n_threads, [&](std::int64_t i) { return rows[by_column[i]]; },
-        [&](std::int64_t i, std::int64_t to) { order[to] = by_column[i]; });
+        [&](std::int64_t) {
+            return [&](std::int64_t i, std::int64_t to) { order[to] = by_column[i]; };
+        });
 }
 
 template void sort_pairs(const std::int32_t*, const std::int32_t*, std::int64_t, std::int64_t,

@@ -9,6 +9,7 @@ from uuid import UUID
 
 import numpy as np
 import polars as pl
+from numpy.typing import DTypeLike, NDArray
 
 # Names as they are recognised: in lower case, without anything but letters and digits.
 ALIASES = {
@@ -78,6 +79,18 @@ def to_series(values: Any, what: str) -> pl.Series:
             with suppress(TypeError, OverflowError):
                 return pl.Series(np.asarray(values, dtype=np.float64 if real else np.uint64))
         raise TypeError(f"{what} must all be of one type that polars knows: {error}") from error
+
+
+def to_array(series: pl.Series, dtype: DTypeLike) -> NDArray[Any]:
+    """Give a series as one array, the series' own memory where that is possible.
+
+    A copy is NumPy's, of which the memory is free at once when it isn't needed any more; polars
+    keeps what it has had for some time.
+    """
+    chunks = [chunk.to_numpy() for chunk in series.get_chunks()]
+    if len(chunks) == 1:
+        return chunks[0].astype(dtype, copy=False)
+    return np.concatenate(chunks, dtype=dtype)
 
 
 def recognise(names: list[str], given: Mapping[str, str | bool | None]) -> dict[str, str]:

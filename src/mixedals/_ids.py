@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mixedals import _kernels
-from mixedals._columns import to_series
+from mixedals._columns import to_array, to_series
 
 _STORED_AS = {
     **{f"int{bits}": getattr(pl, f"Int{bits}")() for bits in (8, 16, 32, 64)},
@@ -245,9 +245,10 @@ def encode(ids: pl.Series, n_threads: int) -> tuple[Vocabulary, Positions]:
     dtype = stored.dtype
     if dtype.is_integer():
         narrow = dtype in (pl.Int8, pl.Int16, pl.Int32, pl.UInt8, pl.UInt16)
-        signed = stored.cast(pl.Int32 if narrow else pl.Int64, strict=False)
+        width = "int32" if narrow else "int64"
+        signed = stored.cast(_STORED_AS[width], strict=False)
         if not signed.null_count():  # but for UInt64 beyond 2^63
-            found = _kernels.encode_integers(signed.to_numpy(), n_threads)
+            found = _kernels.encode_integers(to_array(signed, width), n_threads)
             if found is not None:
                 return Vocabulary(pl.Series(found[0]).cast(dtype), kind), found[1]
     if _STORED_AS[kind] == pl.String:

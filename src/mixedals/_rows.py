@@ -8,12 +8,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mixedals import _kernels
+from mixedals._columns import to_array
 from mixedals._ids import is_missing
 
 Duplicates = Literal["error", "last", "mean"]
 
 
-@dataclass(frozen=True)
+@dataclass
 class Rows:
     """The ratings (n,) of pairs, and their timestamps and weights where they have some."""
 
@@ -22,14 +23,13 @@ class Rows:
     weights: NDArray[np.float32] | None
 
     def take(self, positions: NDArray[np.uint32] | NDArray[np.int64], n_threads: int) -> Self:
-        """Take those at these positions."""
-        ratings = _kernels.take(self.ratings, positions, n_threads)
-        timestamps, weights = self.timestamps, self.weights
-        if timestamps is not None:
-            timestamps = _kernels.take(timestamps, positions, n_threads)
-        if weights is not None:
-            weights = _kernels.take(weights, positions, n_threads)
-        return type(self)(ratings, timestamps, weights)
+        """Keep those at these positions, in place: what isn't needed any more is freed early."""
+        self.ratings = _kernels.take(self.ratings, positions, n_threads)
+        if self.weights is not None:
+            self.weights = _kernels.take(self.weights, positions, n_threads)
+        if self.timestamps is not None:
+            self.timestamps = _kernels.take(self.timestamps, positions, n_threads)
+        return self
 
     def latest(self, starts: NDArray[np.int64]) -> NDArray[np.int64]:
         """Find the latest row of each run; of equally late ones the last."""
@@ -53,6 +53,16 @@ class Rows:
             None if timestamps is None else np.maximum.reduceat(timestamps, starts),
             None if weights is None else total.astype(np.float32),
         )
+
+
+def starts_of_pairs(
+    indptr: NDArray[np.int64], indices: NDArray[np.int32]
+) -> NDArray[np.int64] | None:
+    """Give the position of the first rating of each pair; None where no pair repeats."""
+    repeats = np.zeros(len(indices), dtype=bool)
+    np.equal(indices[1:], indices[:-1], out=repeats[1:])
+    repeats[indptr[:-1][indptr[:-1] < len(repeats)]] = False  # a row's first repeats nothing
+    return np.flatnonzero(~repeats) if repeats.any() else None
 
 
 def checked_rows(columns: dict[str, pl.Series]) -> Rows:
@@ -91,11 +101,15 @@ def _numbers(columns: dict[str, pl.Series], role: str) -> NDArray[np.float32]:
     column = columns[role]
     if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
         raise TypeError(f"{role}s must be numbers, but are of type {column.dtype}: convert them")
-    numbers = column.cast(pl.Float32)
-    bad = ~numbers.is_finite().fill_null(False)
-    _refuse(columns, bad, f"have a {role} that isn't a finite number in 32 bits: drop or mend them")
-    array: NDArray[np.float32] = numbers.to_numpy()
-    return array
+    if not (column.dtype.is_integer() or column.dtype.is_float()):
+        column = column.cast(pl.Float32)
+    with np.errstate(over="ignore"):
+        numbers = to_array(column, np.float32)  # nulls become NaN
+    if not np.isfinite([numbers.min(), numbers.max()]).all():
+        bad = pl.Series(~np.isfinite(numbers))
+        what = f"have a {role} that isn't a finite number in 32 bits: drop or mend them"
+        _refuse(columns, bad, what)
+    return numbers
 
 
 def _moments(columns: dict[str, pl.Series]) -> NDArray[np.int64]:
@@ -122,5 +136,4 @@ def _moments(columns: dict[str, pl.Series]) -> NDArray[np.int64]:
         columns, bad, "have a timestamp that is missing or not a whole number: mend them, or scale "
         "them, or leave timestamps out"
     )  # fmt: skip
-    array: NDArray[np.int64] = whole.to_numpy()
-    return array
+    return to_array(whole, np.int64)

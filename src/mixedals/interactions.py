@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from mixedals import _kernels
 from mixedals._columns import columns_of, scan, to_series
 from mixedals._ids import Positions, Vocabulary, encode
-from mixedals._rows import Duplicates, Rows, checked_rows
+from mixedals._rows import Duplicates, Rows, checked_rows, starts_of_pairs
 from mixedals._threads import thread_count
 
 OptionalColumn = str | Literal[False] | None
@@ -163,10 +163,10 @@ class Interactions:
     ) -> Self:
         rows = checked_rows(columns)
         n_threads = thread_count(None)
-        users, user_codes = encode(columns.pop("user"), n_threads)
-        items, item_codes = encode(columns.pop("item"), n_threads)
+        sides = (encode(columns.pop(side), n_threads) for side in ("user", "item"))
+        (users, items), codes = map(list, zip(*sides, strict=True))
         columns.clear()
-        return cls._from_codes(users, items, [user_codes, item_codes], rows, names, duplicates)
+        return cls._from_codes(users, items, codes, rows, names, duplicates)
 
     @classmethod
     def _from_codes(
@@ -189,28 +189,24 @@ class Interactions:
         )
         codes.pop(0)
         indices = _kernels.take(codes.pop(), order, n_threads)
-        repeats = np.zeros(len(indices), dtype=bool)
-        np.equal(indices[1:], indices[:-1], out=repeats[1:])
-        repeats[indptr[:-1][indptr[:-1] < len(repeats)]] = False  # a row's first repeats nothing
-        if duplicates == "error" and repeats.any():
-            at = int(repeats.argmax())
+        starts = starts_of_pairs(indptr, indices)
+        if starts is not None and duplicates == "error":
+            at = starts[np.diff(starts, append=len(indices)) > 1][0]
             user = users.ids[np.searchsorted(indptr, at, side="right") - 1]
             raise ValueError(
-                f"{repeats.sum():,} of {len(repeats):,} rows rate an item that the same user has "
-                f"rated before. The first pair: user={user!r}, item={items.ids[indices[at]]!r} in "
-                f'rows {order[at - 1]} and {order[at]}, counted from 0. Say duplicates="last" to '
-                'keep the latest rating of a pair, or duplicates="mean" for their mean'
+                f"{len(indices) - len(starts):,} of {len(indices):,} rows rate an item that the "
+                f"same user has rated before. The first pair: user={user!r}, "
+                f"item={items.ids[indices[at]]!r} in rows {order[at]} and {order[at + 1]}, counted "
+                'from 0. Say duplicates="last" to keep the latest rating of a pair, or '
+                'duplicates="mean" for their mean'
             )
-        rows = rows.take(order, n_threads)
-        del order
-        if repeats.any():
-            starts = np.flatnonzero(~repeats)
+        rows.take(order, n_threads)
+        if starts is not None:
             indptr, indices = np.searchsorted(starts, indptr), indices[starts]
-            rows = (
-                rows.mean(starts)
-                if duplicates == "mean"
-                else rows.take(rows.latest(starts), n_threads)
-            )
+            if duplicates == "mean":
+                rows = rows.mean(starts)
+            else:
+                rows.take(rows.latest(starts), n_threads)
         return cls._of(users, items, indptr, indices, rows, names)
 
     @classmethod

@@ -1,6 +1,7 @@
 """Splitting ratings into parts: by time, at random, into folds."""
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -92,13 +93,15 @@ def _cuts(n: int, fractions: Sequence[float]) -> NDArray[np.int64]:
 
 def _shuffled(
     n: int, cuts: NDArray[np.int64], random_state: int | np.random.Generator
-) -> NDArray[np.int16]:
+) -> NDArray[np.integer[Any]]:
     """Give each of n ratings a part at random, in parts of the sizes between the cuts."""
     sizes = np.diff(cuts, prepend=0, append=n)
-    part = np.repeat(np.arange(len(sizes), dtype=np.int16), sizes)
+    part = np.repeat(np.arange(len(sizes), dtype=np.min_scalar_type(len(sizes))), sizes)
     np.random.default_rng(random_state).shuffle(part)
     return part
 
 
-def _parts(data: Interactions, part: NDArray[np.int16], n_parts: int) -> tuple[Interactions, ...]:
+def _parts(
+    data: Interactions, part: NDArray[np.integer[Any]], n_parts: int
+) -> tuple[Interactions, ...]:
     return tuple(data.subset(part == i) for i in range(n_parts))
