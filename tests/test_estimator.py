@@ -201,8 +201,8 @@ def test_weights_of_one_change_nothing_and_of_zero_leave_out(stars, rng):
     zeros = Interactions.from_arrays(*columns, weights=kept)
     left = Interactions.from_arrays(*(column.filter(kept) for column in columns))
     sizes = {
-        "users": {i: 2 for i in stars.users.tolist()},
-        "items": {i: 4 for i in stars.items.tolist()},
+        "users": dict.fromkeys(stars.users.tolist(), 2),
+        "items": dict.fromkeys(stars.items.tolist(), 4),
     }
     np.testing.assert_allclose(
         MixedALS(sizing=sizes, iterations=2).fit(zeros).user_vectors_,

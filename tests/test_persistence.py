@@ -15,8 +15,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mixedals import Interactions, MixedALS, ModelFileError, PopularitySizing, UniformSizing, load
-from mixedals import persist
+from mixedals import (
+    Interactions,
+    MixedALS,
+    ModelFileError,
+    PopularitySizing,
+    UniformSizing,
+    load,
+    persist,
+)
 from mixedals.modelfile import read_file, write_file
 
 MODELS = {
@@ -261,7 +268,10 @@ TRAINING = """
 
 def test_a_killed_and_resumed_training_ends_in_the_same_bits(tmp_path):
     assert subprocess.run(command(TRAINING, tmp_path / "whole", 0), check=False).returncode == 0
-    assert subprocess.run(command(TRAINING, tmp_path / "cut", 7), check=False).returncode == -signal.SIGKILL
+    assert (
+        subprocess.run(command(TRAINING, tmp_path / "cut", 7), check=False).returncode
+        == -signal.SIGKILL
+    )
     assert subprocess.run(command(TRAINING, tmp_path / "cut", 0), check=False).returncode == 0
     whole, cut = (read_file(tmp_path / f"{name}.model", "model") for name in ("whole", "cut"))
     assert whole[1].keys() == cut[1].keys()

@@ -54,7 +54,11 @@ class Problem:
     def solve(
         self, kernels: ModuleType, n_threads: int = 1
     ) -> tuple[NDArray[float32], NDArray[float64]]:
-        return kernels.solve_rows(csr_of(kernels, self.ratings), *self.arguments, n_threads)
+        csr = csr_of(kernels, self.ratings)
+        factors, losses, squares = kernels.solve_rows(csr, *self.arguments, n_threads)
+        exact = np.square(factors.astype(np.float64)).sum(axis=1)
+        np.testing.assert_allclose(squares, exact, rtol=1e-12)
+        return factors, losses
 
 
 @dataclass(frozen=True)

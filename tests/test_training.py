@@ -85,7 +85,7 @@ def test_no_update_raises_the_objective(stars, rng, variant, weighted):
             if name == "items":
                 side, other = other, side
             updated = update(side, other, ratings, penalty, mean)
-            updated = updated[0] if isinstance(updated, tuple) else updated
+            updated = getattr(updated, "side", updated)
             sides = {"users": model.users, "items": model.items, name: updated}
             model = Factorisation(sides["users"], sides["items"], mean)
             after = objective(model, problem)
@@ -140,10 +140,10 @@ def test_projections_fixed_at_eye_are_zero_padding(stars):
     users, items = with_eyes(padded.users), with_eyes(padded.items)
     pad_users, pad_items = padded.users, padded.items
     for _ in range(3):
-        items = solve_rows(items, users, problem.by_item, problem.item_ridge, 0)[0]
-        users = solve_rows(users, items, problem.by_user, problem.user_ridge, 0)[0]
-        pad_items = solve_rows(pad_items, pad_users, problem.by_item, problem.item_ridge, 0)[0]
-        pad_users = solve_rows(pad_users, pad_items, problem.by_user, problem.user_ridge, 0)[0]
+        items = solve_rows(items, users, problem.by_item, problem.item_ridge, 0).side
+        users = solve_rows(users, items, problem.by_user, problem.user_ridge, 0).side
+        pad_items = solve_rows(pad_items, pad_users, problem.by_item, problem.item_ridge, 0).side
+        pad_users = solve_rows(pad_users, pad_items, problem.by_user, problem.user_ridge, 0).side
     np.testing.assert_allclose(users.common, pad_users.common, rtol=1e-4, atol=1e-5)
 
 
@@ -262,7 +262,8 @@ class TestUnusualData:
         frame = stars.to_frame()
         data = Interactions.from_arrays(frame["user"], frame["item"], np.full(len(frame), 3.0))
         model = MixedALS(projection=projection, reg=0.01, projection_reg=1.0).fit(data)
-        assert model.predict(frame["user"], frame["item"]) == pytest.approx(3.0, abs=0.1)
+        error = model.predict(frame["user"], frame["item"]) - 3.0
+        assert np.sqrt(np.mean(error**2)) < 0.05
 
     @pytest.mark.parametrize("dims", [2, 40])
     def test_no_penalty_and_singular_systems(self, dims):

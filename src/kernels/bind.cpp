@@ -15,6 +15,7 @@
 
 #include "cpu.hpp"
 #include "group.hpp"
+#include "memory.hpp"
 #include "projection.hpp"
 #include "random.hpp"
 #include "ridge.hpp"
@@ -54,25 +55,30 @@ const T* data_of(const Maybe1<T>& a, std::int64_t n, const char* message) {
     return a->data();
 }
 
-/// An array of which the memory is Python's as soon as it is made. Its contents are unset.
+/// The buffer as an array, which owns its memory from now on.
+template <class T, class Array = Out<T>>
+Array give(Buffer<T>&& from, std::initializer_list<std::size_t> shape) {
+    T* memory = from.release();
+    const nb::capsule owner(memory, [](void* p) noexcept { std::free(p); });
+    return Array(memory, shape, owner);
+}
+
+/// An array of which the contents are unset.
 template <class T>
 Out<T> make(std::initializer_list<std::size_t> shape) {
     std::size_t n = 1;
     for (const std::size_t extent : shape) {
-        if (extent > 0 && n > PTRDIFF_MAX / sizeof(T) / extent) throw std::bad_alloc();
+        if (extent > 0 && n > PTRDIFF_MAX / extent) throw std::bad_alloc();
         n *= extent;
     }
-    T* memory = new T[std::max<std::size_t>(n, 1)];
-    const nb::capsule owner(memory, [](void* p) noexcept { delete[] static_cast<T*>(p); });
-    return Out<T>(memory, shape, owner);
+    return give(Buffer<T>(n), shape);
 }
 
-/// A vector as an array that can't be changed, for it may be the checked contents of a Csr.
+/// The buffer as an array that can't be changed, for it may be the checked contents of a Csr.
 template <class T>
-Out<const T> give(std::vector<T>&& from) {
-    auto* kept = new std::vector<T>(std::move(from));
-    const nb::capsule owner(kept, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
-    return Out<const T>(kept->data(), {kept->size()}, owner);
+Out<const T> seal(Buffer<T>&& from) {
+    const std::size_t n = from.size();
+    return give<T, Out<const T>>(std::move(from), {n});
 }
 
 int threads(int n) {
@@ -146,10 +152,10 @@ class Csr {
             arrays = transpose(view, threads(n_threads));
         }
         Maybe1<float> weights;
-        if (from.weights_) weights = In1<float>(give(std::move(arrays.weights)));
-        return Csr(In1<std::int64_t>(give(std::move(arrays.indptr))),
-                   In1<std::int32_t>(give(std::move(arrays.indices))),
-                   In1<float>(give(std::move(arrays.values))), view.n_rows, weights);
+        if (from.weights_) weights = In1<float>(seal(std::move(arrays.weights)));
+        return Csr(In1<std::int64_t>(seal(std::move(arrays.indptr))),
+                   In1<std::int32_t>(seal(std::move(arrays.indices))),
+                   In1<float>(seal(std::move(arrays.values))), view.n_rows, weights);
     }
 
   private:
@@ -175,7 +181,10 @@ auto encode(auto ids, int n_threads) {
         done = encode_integers(ids.data(), size(ids), vocabulary, codes.data(), threads(n_threads));
     }
     using Result = std::optional<std::tuple<Out<const Id>, Out<std::int32_t>>>;
-    return done ? Result({give(std::move(vocabulary)), codes}) : Result();
+    if (!done) return Result();
+    Buffer<Id> sorted(vocabulary.size());
+    std::copy(vocabulary.begin(), vocabulary.end(), sorted.data());
+    return Result({seal(std::move(sorted)), codes});
 }
 
 /// The order in 32 bits where that is enough: half of the memory.
@@ -228,14 +237,16 @@ auto solve_rows_of(const Csr& ratings, In1<std::int32_t> rows, In2<float> common
     const std::size_t p = static_cast<std::size_t>(width) + (with_bias ? 1 : 0);
     auto factors = make<float>({rows.shape(0), p});
     auto loss = make<double>({rows.shape(0)});
+    auto square = make<double>({rows.shape(0)});
     {
         const nb::gil_scoped_release unlocked;
         const Features features =
             make_features(matrix(common), known_data, projection ? projection->data() : nullptr,
                           width, with_bias, threads(n_threads));
-        solve_rows(view, list, features, ridge.data(), factors.data(), loss.data(), n_threads);
+        solve_rows(view, list, features, ridge.data(), factors.data(), loss.data(), square.data(),
+                   n_threads);
     }
-    return std::make_tuple(factors, loss);
+    return std::make_tuple(factors, loss, square);
 }
 
 /// Calls `work(problem, d, p)` without the GIL, all arguments checked.

@@ -1,6 +1,7 @@
 #include "features.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "lanes.hpp"
 #include "threads.hpp"
@@ -54,8 +55,8 @@ class RowTimes {
 Features make_features(Matrix common, const float* known, const float* projection, int width,
                        bool with_bias, int n_threads) {
     const int p = width + (with_bias ? 1 : 0);
-    Features out{p, stride_for(p), {}, known};
-    out.data.resize(static_cast<std::size_t>(common.rows * out.stride));
+    const std::int64_t stride = stride_for(p);
+    Features out{p, stride, Buffer<float>(static_cast<std::size_t>(common.rows * stride)), known};
     const std::int64_t d = common.columns;
     const RowTimes product(projection, projection ? d : 0, width, width, 1);
     parallel_spans(common.rows, grain, n_threads, [&](std::int64_t first, std::int64_t last) {
@@ -66,8 +67,9 @@ Features make_features(Matrix common, const float* known, const float* projectio
                 product(from, z.data());
                 from = z.data();
             }
-            float* row = out.data.data() + i * out.stride;
+            float* row = out.data.data() + i * stride;
             std::copy_n(from, width, row);
+            std::fill(row + width, row + stride, 0.0f);
             if (with_bias) row[width] = 1.0f;
             if (p <= max_small && known) row[p] = -known[i];
         }

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
+#include "memory.hpp"
 #include "ratings.hpp"
 
 namespace mixedals {
@@ -18,7 +18,7 @@ inline constexpr int max_small = 15;
 struct Features {
     int p;
     std::int64_t stride;
-    std::vector<float> data;
+    Buffer<float> data;
     const float* known;  ///< null: nothing known
 
     const float* row(std::int64_t column) const { return data.data() + column * stride; }
@@ -28,6 +28,10 @@ struct Features {
         return ratings.values[k] - shift - (known ? known[ratings.indices[k]] : 0.0f);
     }
 };
+
+/// Features are prefetched so many ratings ahead: they lie anywhere in a table that caches may not
+/// hold. Rows of many features are several cache lines each, and fewer of them are in flight.
+inline constexpr std::int64_t prefetch_small = 24, prefetch_large = 4;
 
 /// z_j = projection^T common_j, or its first `width` numbers where `projection` (d x width) is
 /// null; then 1 where `with_bias`. `known` (one a row of `common`, or null) is what a prediction

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <limits>
-#include <memory>
 #include <mutex>
 
 #include "threads.hpp"
@@ -66,11 +65,10 @@ void counting_sort(std::int64_t n, std::int64_t n_keys, std::int64_t* indptr, in
 
 RatingArrays transpose(const Ratings& ratings, int n_threads) {
     const std::int64_t n = ratings.indptr[ratings.n_rows];
-    RatingArrays out;
-    out.indptr.resize(static_cast<std::size_t>(ratings.n_columns + 1));
-    out.indices.resize(static_cast<std::size_t>(n));
-    out.values.resize(static_cast<std::size_t>(n));
-    if (ratings.weights) out.weights.resize(static_cast<std::size_t>(n));
+    const auto size = static_cast<std::size_t>(n);
+    RatingArrays out{Buffer<std::int64_t>(static_cast<std::size_t>(ratings.n_columns + 1)),
+                     Buffer<std::int32_t>(size), Buffer<float>(size),
+                     Buffer<float>(ratings.weights ? size : 0)};
 
     counting_sort(
         n, ratings.n_columns, out.indptr.data(), n_threads,
@@ -92,7 +90,7 @@ template <class Position>
 void sort_pairs(const std::int32_t* rows, const std::int32_t* columns, std::int64_t n,
                 std::int64_t n_rows, std::int64_t n_columns, std::int64_t* indptr, Position* order,
                 int n_threads) {
-    const std::unique_ptr<Position[]> by_column(new Position[static_cast<std::size_t>(n)]);
+    Buffer<Position> by_column(static_cast<std::size_t>(n));
     std::vector<std::int64_t> column_indptr(static_cast<std::size_t>(n_columns + 1));
     counting_sort(
         n, n_columns, column_indptr.data(), n_threads, [&](std::int64_t i) { return columns[i]; },

@@ -4,15 +4,16 @@
 #include <cstdint>
 #include <vector>
 
+#include "memory.hpp"
 #include "ratings.hpp"
 
 namespace mixedals {
 
 /// Arrays of ratings in compressed rows; `weights` is empty where every weight is 1.
 struct RatingArrays {
-    std::vector<std::int64_t> indptr;
-    std::vector<std::int32_t> indices;
-    std::vector<float> values, weights;
+    Buffer<std::int64_t> indptr;
+    Buffer<std::int32_t> indices;
+    Buffer<float> values, weights;
 };
 
 /// The same ratings in rows that are the columns of `ratings`, each in the order of its rows.

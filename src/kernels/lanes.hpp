@@ -39,6 +39,13 @@ struct alignas(N * sizeof(float)) Vector {
 };
 #endif
 
+/// Asks for the cache line at `address`, which will be read soon.
+inline void prefetch([[maybe_unused]] const void* address) {
+#if defined(__GNUC__)
+    __builtin_prefetch(address);
+#endif
+}
+
 /// L floats in as few native vectors as hold them.
 template <int L>
 struct Lanes {

@@ -83,6 +83,11 @@ float dot(const float* x, const float* y, std::int64_t n) {
     return out;
 }
 
+void prefetch_row(const Features& features, std::int64_t column) {
+    const float* row = features.row(column);
+    for (std::int64_t i = 0; i < features.stride; i += 16) prefetch(row + i);
+}
+
 template <class T>
 void at_least(std::vector<T>& memory, std::int64_t n) {
     if (static_cast<std::int64_t>(memory.size()) < n) memory.resize(static_cast<std::size_t>(n));
@@ -115,6 +120,7 @@ void Workspace::sum(const Features& features, Span ratings, float shift) {
     for (std::int64_t first = 0; first < ratings.size; first += batch) {
         const std::int64_t n = std::min(batch, ratings.size - first);
         for (std::int64_t k = 0; k < n; ++k) {
+            prefetch_row(features, ratings.column_ahead(first + k, prefetch_large));
             const float* z = features.row(ratings.indices[first + k]);
             const float root = ratings.weights ? std::sqrt(ratings.weights[first + k]) : 1.0f;
             const float target = root * features.target(ratings, first + k, shift);
@@ -206,6 +212,7 @@ bool Workspace::solve_dual(const Features& features, Span ratings, float ridge) 
             for (std::int64_t i = 0; i < p_; ++i) rows_[i * ld + k] = 0;
             continue;
         }
+        prefetch_row(features, ratings.column_ahead(k, prefetch_large));
         const float* z = features.row(ratings.indices[k]);
         const float root = ratings.weights ? std::sqrt(ratings.weights[k]) : 1.0f;
         for (std::int64_t i = 0; i < p_; ++i) rows_[i * ld + k] = root * z[i];

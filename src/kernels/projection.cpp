@@ -39,6 +39,7 @@ class Sampled {
             if (all.weights) weights_.push_back(all.weights[k]);
         }
         return {indices_.data(), values_.data(), all.weights ? weights_.data() : nullptr,
+                static_cast<std::int64_t>(indices_.size()),
                 static_cast<std::int64_t>(indices_.size())};
     }
 

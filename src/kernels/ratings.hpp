@@ -1,6 +1,7 @@
 // The views that kernels work on. They own nothing: bind.cpp checks and keeps what is behind them.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -25,16 +26,24 @@ struct Span {
     const float* values;
     const float* weights;  ///< null: every weight is 1
     std::int64_t size;
+    std::int64_t readable;  ///< indices from the first on, beyond `size` those of later rows
 
     Span part(std::int64_t first, std::int64_t n) const {
-        return {indices + first, values + first, weights ? weights + first : nullptr, n};
+        return {indices + first, values + first, weights ? weights + first : nullptr, n,
+                readable - first};
+    }
+
+    /// The column of the rating `ahead` of the k-th, for prefetching; the last where there is none.
+    std::int64_t column_ahead(std::int64_t k, std::int64_t ahead) const {
+        return indices[std::min(k + ahead, readable - 1)];
     }
 };
 
 inline Span span_of(const Ratings& ratings, std::int64_t row) {
     const std::int64_t first = ratings.indptr[row];
     return {ratings.indices + first, ratings.values + first,
-            ratings.weights ? ratings.weights + first : nullptr, ratings.count(row)};
+            ratings.weights ? ratings.weights + first : nullptr, ratings.count(row),
+            ratings.indptr[ratings.n_rows] - first};
 }
 
 /// A dense matrix, row after row.

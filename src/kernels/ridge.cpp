@@ -77,7 +77,7 @@ double solve_row_large(Workspace& workspace, const Features& features, Span rati
 }  // namespace
 
 void solve_rows(const Ratings& ratings, Rows rows, const Features& features, const float* ridge,
-                float* factors, double* loss, int n_threads) {
+                float* factors, double* loss, double* square, int n_threads) {
     const std::int64_t p = features.p;
     const auto runs = balanced_runs(ratings, rows, run_ratings);
     const auto n_runs = static_cast<std::int64_t>(runs.size()) - 1;
@@ -91,6 +91,7 @@ void solve_rows(const Ratings& ratings, Rows rows, const Features& features, con
             } else {
                 loss[i] = solve(row, ridge[i], x);
             }
+            square[i] = Eigen::Map<const Eigen::VectorXf>(x, p).cast<double>().squaredNorm();
         }
     };
     if (p <= max_small) {

@@ -47,6 +47,7 @@ struct SmallSums {
         for (std::int64_t k = 0; k < ratings.size; ++k) {
             const float* z = features + static_cast<std::int64_t>(ratings.indices[k]) * lanes;
             const float value = ratings.values[k] - shift;
+            prefetch(features + ratings.column_ahead(k, prefetch_small) * lanes);
             Row row = Row::load(z);
             row.add(value, unit);
             const float target = z[P] + value;
@@ -54,11 +55,10 @@ struct SmallSums {
             (acc[J].add(z[J], row), ...);
             acc[P].add(target, row);
         }
-        for (int j = 0; j <= P; ++j) {
-            float sums[lanes];
-            acc[j].store(sums);
-            for (int l = 0; l < lanes; ++l) sum[j][l] += static_cast<double>(sums[l]);
-        }
+        float sums[(P + 1) * lanes];
+        for (int j = 0; j <= P; ++j) acc[j].store(sums + j * lanes);
+        double* total = sum.front().data();
+        for (int i = 0; i < (P + 1) * lanes; ++i) total[i] += static_cast<double>(sums[i]);
     }
 };
 

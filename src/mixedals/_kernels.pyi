@@ -54,13 +54,11 @@ def encode_integers(ids: _Ids, n_threads: int) -> tuple[_Ids, NDArray[int32]] | 
 def order_of_pairs(
     rows: NDArray[int32], columns: NDArray[int32], n_rows: int, n_columns: int, n_threads: int
 ) -> tuple[NDArray[int64], NDArray[uint32] | NDArray[int64]]:
-    """Row pointers, and the order that sorts pairs by row, then column, equal pairs as they were."""
+    """Row pointers, and the order that sorts pairs by row, then column; equal ones as they were."""
 
 _Values = TypeVar("_Values", NDArray[float32], NDArray[int32], NDArray[int64])
 
-def take(
-    values: _Values, positions: NDArray[uint32] | NDArray[int64], n_threads: int
-) -> _Values:
+def take(values: _Values, positions: NDArray[uint32] | NDArray[int64], n_threads: int) -> _Values:
     """``values[positions]``, in parallel and without NumPy's copy of 32-bit positions."""
 
 def hash_strings(text: NDArray[uint8], offsets: NDArray[int64]) -> NDArray[uint64]:
@@ -90,11 +88,12 @@ def solve_rows(
     with_bias: bool,
     ridge: NDArray[float32],
     n_threads: int,
-) -> tuple[NDArray[float32], NDArray[float64]]:
+) -> tuple[NDArray[float32], NDArray[float64], NDArray[float64]]:
     """One ridge regression for each listed row.
 
-    Factors (n, width), and one column more for the bias, and each row's squared error with
-    penalty. A loss that isn't finite marks a row that has no solution.
+    Factors (n, width), and one column more for the bias; each row's squared error with penalty;
+    and the sum of the squares of its factors. A loss that isn't finite marks a row that has no
+    solution.
     """
 
 def projection_sums(

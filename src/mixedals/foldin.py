@@ -124,7 +124,7 @@ def _solved(
         tiers=tuple(tiers),
         biases=None if side.biases is None else np.empty(len(sizes), np.float32),
     )
-    return solve_rows(empty, other, ratings, rules.ridge(np.diff(ratings.indptr)), mean)[0]
+    return solve_rows(empty, other, ratings, rules.ridge(np.diff(ratings.indptr)), mean).side
 
 
 def _merged(

@@ -19,8 +19,8 @@ def generate_ratings(
     n_ratings: int = 600_000,
     *,
     dims: Sequence[int] = (2, 4, 6),
-    user_skew: float = 0.8,
-    item_skew: float = 1.0,
+    user_skew: float = 1.0,
+    item_skew: float = 1.4,
     noise: float = 1.0,
     random_state: Any = 0,
 ) -> Interactions:

@@ -148,7 +148,6 @@ def initial_side(
     They are a function of the seed, the side, each id's key and the component alone:
     neither the other rows nor any order has a part in them.
     """
-
     stream = STREAMS[name]
 
     def tier(p: int) -> Tier:

@@ -128,26 +128,17 @@ def iterate(
         model.users, items, problem.by_user, problem.user_beta, mean,
         problem.sample(iteration, "users"),
     )  # fmt: skip
-    items, _ = solve_rows(items, users, problem.by_item, problem.item_ridge, mean)
-    users, loss = solve_rows(users, items, problem.by_user, problem.user_ridge, mean)
-    penalty_users = penalty(users, problem.user_ridge)
+    solved = solve_rows(items, users, problem.by_item, problem.item_ridge, mean)
+    items, penalty_items = solved.side, solved.penalty
+    solved = solve_rows(users, items, problem.by_user, problem.user_ridge, mean)
+    users = solved.side
     return Factorisation(users, items, mean), Objective(
-        squared_error=loss - penalty_users,
-        penalty_users=penalty_users,
-        penalty_items=penalty(items, problem.item_ridge),
+        squared_error=solved.squared_error,
+        penalty_users=solved.penalty,
+        penalty_items=penalty_items,
         penalty_projections=problem.user_beta * _projections_square(users)
         + problem.item_beta * _projections_square(items),
     )
-
-
-def penalty(side: Side, ridge: NDArray[np.float32]) -> float:
-    """The penalty of a side's embeddings and biases."""
-    square = np.zeros(side.n)
-    for tier in side.tiers:
-        square[tier.rows] = np.einsum("ij,ij->i", tier.factors, tier.factors, dtype=np.float64)
-    if side.biases is not None:
-        square += np.square(side.biases, dtype=np.float64)
-    return float(square @ ridge)
 
 
 def _projections_square(side: Side) -> float:

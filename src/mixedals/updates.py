@@ -2,14 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mixedals import _kernels as kernels
 from mixedals._kernels import Csr
-from mixedals.tiers import Side, Tier
+from mixedals.tiers import FloatArray, RowArray, Side, Tier
 
 # Up to this many numbers in a projection its normal equations are formed and solved; above,
 # conjugate gradients need less time and memory.
@@ -52,27 +51,36 @@ class Sample:
     column_keys: NDArray[np.uint64]
 
 
+@dataclass(frozen=True)
+class Solution:
+    """A side solved anew: its squared error over all ratings, and its penalty."""
+
+    side: Side
+    squared_error: float
+    penalty: float
+
+
 def solve_rows(
     side: Side,
     other: Side,
     ratings: Csr,
     ridge: NDArray[np.float32],
     mean: float,
-) -> tuple[Side, float]:
+) -> Solution:
     """Every row's embedding and bias anew: equations als_step, als_zero_step, als_proj_step.
 
-    ``ratings`` has a row for each row of ``side``; ``ridge`` is float32 (n,). The float is the
-    squared error over all ratings plus the penalty of this side, at the new values.
+    ``ratings`` has a row for each row of ``side``; ``ridge`` is float32 (n,).
     """
     known = other.known(mean)
     biases = None if side.biases is None else np.empty_like(side.biases)
-    total = 0.0
+    total = penalty = 0.0
 
     def solved(tier: Tier) -> Tier:
-        nonlocal total
-        factors, loss = kernels.solve_rows(
+        nonlocal total, penalty
+        ridge_of_tier = ridge[tier.rows]
+        factors, loss, square = kernels.solve_rows(
             ratings, tier.rows, other.common, known, tier.projection, tier.p,
-            biases is not None, ridge[tier.rows], side.n_threads,
+            biases is not None, ridge_of_tier, side.n_threads,
         )  # fmt: skip
         bad = np.flatnonzero(~np.isfinite(loss))
         if len(bad):
@@ -82,12 +90,14 @@ def solve_rows(
                 "are its ratings or weights very large?", side.name, row,
             )  # fmt: skip
         total += float(loss.sum())
+        penalty += float(np.einsum("i,i->", ridge_of_tier, square))  # no BLAS: the same bits
         if biases is not None:
             biases[tier.rows] = factors[:, -1]
             factors = np.ascontiguousarray(factors[:, :-1])
         return replace(tier, factors=factors)
 
-    return replace(side, tiers=tuple(map(solved, side.tiers)), biases=biases), total
+    tiers = tuple(map(solved, side.tiers))
+    return Solution(replace(side, tiers=tiers, biases=biases), total - penalty, penalty)
 
 
 def solve_projections(
@@ -127,7 +137,9 @@ class _ProjectionProblem:
     tier: Tier
 
     @property
-    def _arguments(self) -> tuple[Any, ...]:
+    def _arguments(
+        self,
+    ) -> tuple[Csr, RowArray, FloatArray, FloatArray, FloatArray | None, FloatArray | None]:
         """What every kernel of this problem is given first."""
         known = self.other.known(self.mean)
         tier = self.tier
@@ -177,9 +189,7 @@ class _ProjectionProblem:
 
     def _product(self, a: NDArray[np.float64]) -> NDArray[np.float64]:
         """``(Q^T Q + beta I) flatten(a)``, as a matrix (d, p)."""
-        return (
-            kernels.projection_product(*self._arguments, a, self.side.n_threads) + self.beta * a
-        )
+        return kernels.projection_product(*self._arguments, a, self.side.n_threads) + self.beta * a
 
     def _preconditioner(self) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
         """The inverse of ``G (x) S + beta I``, near that of ``sum_u G_u (x) x_u x_u^T + beta I``.
