@@ -58,19 +58,18 @@ $(VENV)/installed: $(VENV)/python pyproject.toml $(NATIVE)
 	touch $@
 
 comma := ,
-# $(call sanitized,SANITIZERS,RUNTIME)
+# $(call sanitized,SANITIZERS,RUNTIME): Python itself has none, so the runtime is loaded first.
 define sanitized
-	$(SANITIZE_VENV)/bin/pip install --quiet --no-build-isolation --no-deps --force-reinstall \
+	$(SANITIZE_VENV)/bin/pip install --quiet --no-build-isolation \
 	  --config-settings=cmake.define.MIXEDALS_SANITIZE="$(1)" \
-	  --config-settings=build-dir=build/$(RUNTIME)$(2) .
+	  --config-settings=build-dir=build/$(2) .
 	LD_PRELOAD="$$($(CXX) -print-file-name=$(2)) $$($(CXX) -print-file-name=libstdc++.so)" \
 	  ASAN_OPTIONS=detect_leaks=0 TSAN_OPTIONS=ignore_noninstrumented_modules=1 \
-	  MIXEDALS_SANITIZED=1 $(SANITIZE_VENV)/bin/python -m pytest -q -p no:cacheprovider tests/kernels
+	  $(SANITIZE_VENV)/bin/python -m pytest -q -p no:cacheprovider tests/kernels
 endef
 
 $(SANITIZE_VENV)/installed: pyproject.toml
 	$(PYTHON) -m venv $(SANITIZE_VENV)
 	$(SANITIZE_VENV)/bin/python -m pip install --quiet --upgrade pip
 	$(SANITIZE_VENV)/bin/pip install --quiet --group build --group test
-	$(SANITIZE_VENV)/bin/pip install --quiet joblib numpy polars rich safetensors scikit-learn
 	touch $@

@@ -33,11 +33,10 @@ def test_a_training_user_gets_its_stored_vector(model, stars):
 def test_new_users_get_what_old_ones_with_their_ratings_have(model, stars):
     folded = model.fold_in_users(of_users(stars, [3, 50, 120], shift=1000))
     assert len(folded.user_ids_) == len(model.user_ids_) + 3
+    shift = np.array([1000, 0])
     for old in (3, 50, 120):
         pairs = np.column_stack([np.full(len(model.item_ids_), old), model.item_ids_])
-        np.testing.assert_array_equal(
-            folded.predict(pairs + np.array([1000, 0])), model.predict(pairs)
-        )
+        np.testing.assert_array_equal(folded.predict(pairs + shift), model.predict(pairs))
         want = model.recommend([old]).drop("user")
         assert folded.recommend([old + 1000]).drop("user").equals(want)
     assert folded.recommend(model.user_ids_).equals(model.recommend())
