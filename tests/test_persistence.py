@@ -212,7 +212,7 @@ def test_a_full_disk_leaves_the_old_file(stars, tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, ignored)
     assert (tmp_path / "m").read_bytes() == old
-    assert os.listdir(tmp_path) == ["m"]
+    assert list(tmp_path.iterdir()) == [tmp_path / "m"]
 
 
 def command(script: str, *arguments: object) -> list[str]:

@@ -81,7 +81,7 @@ def brute_force(model, data, users, k, allowed, exclude_seen):
 @pytest.mark.parametrize("restricted", [False, True])
 def test_recommendations_are_the_best_by_full_sort(model, data, k, exclude_seen, restricted):
     every = set(model.item_ids_.tolist())
-    among = sorted(every)[::2] + [10**9] if restricted else None
+    among = [*sorted(every)[::2], 10**9] if restricted else None
     exclude = sorted(every)[::6] if restricted else None
     allowed = every if among is None else set(among) - set(exclude)
     users = ["u9", "u3", "u200"]

@@ -297,6 +297,7 @@ class TestUnusualData:
 
 
 def test_singular_projections_say_what_to_do(stars):
+    data = Interactions.from_arrays([1, 2, 2], [1, 1, 2], [1.0, 1.0, 1.0])
+    estimator = MixedALS((1, 3), {"users": [1, 3], "items": [1, 3]}, projection_reg=0.0)
     with pytest.raises(SolveError, match="raise projection_reg"):
-        data = Interactions.from_arrays([1, 2, 2], [1, 1, 2], [1.0, 1.0, 1.0])
-        MixedALS((1, 3), {"users": [1, 3], "items": [1, 3]}, projection_reg=0.0).fit(data)
+        estimator.fit(data)
