@@ -3,7 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SANITIZE_VENV := .venv-sanitize
-NATIVE := CMakeLists.txt $(wildcard src/kernels/*)
+SOURCES := $(wildcard src/kernels/*.*pp src/kernels/*/*.*pp)
+NATIVE := CMakeLists.txt $(SOURCES)
 
 # Real ratings that tests use where they are; tests that need them skip elsewhere.
 ifneq ($(wildcard ../shared/data),)
@@ -24,12 +25,12 @@ test-fast: $(VENV)/installed
 lint: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/clang-format --dry-run --Werror src/kernels/*
+	$(BIN)/clang-format --dry-run --Werror $(SOURCES)
 
 format: $(VENV)/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
-	$(BIN)/clang-format -i src/kernels/*
+	$(BIN)/clang-format -i $(SOURCES)
 
 types: $(VENV)/installed
 	$(BIN)/mypy
