@@ -22,7 +22,7 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def options(
-    version: bool = typer.Option(  # noqa: ARG001 - its callback acts
+    version: bool = typer.Option(
         False, "--version", callback=_print_version, is_eager=True, help="Print the version."
     ),
 ) -> None:
