@@ -79,6 +79,41 @@ def test_the_last_iteration_is_evaluated(parts):
     assert model.history_["metric"].is_not_null().to_list() == [False] * 4 + [True, False, True]
 
 
+def test_a_metric_that_is_never_a_number_keeps_the_last_iteration(parts):
+    train, valid = parts
+    model = MixedALS(iterations=6, eval_every=4, metric=lambda *_: np.nan)
+    with pytest.warns(UserWarning, match="NaN at every evaluation"):
+        model.fit(train, validation=valid)
+    assert model.best_iteration_ == 6
+    values = iter([np.nan, 0.5, np.nan])
+    model = MixedALS(iterations=3, eval_every=1, metric=lambda *_: next(values))
+    assert model.fit(train, validation=valid).best_iteration_ == 2
+
+
+def test_only_true_ends_a_training(stars):
+    for answer in (1, np.ones(3), "yes"):
+        model = MixedALS(iterations=3, callback=lambda _, answer=answer: answer).fit(stars)
+        assert model.best_iteration_ == 3
+
+
+def test_what_cannot_be_fitted_says_why(stars):
+    frame = stars.to_frame()
+    pairs = frame.select("user", "item")
+    with pytest.raises(ValueError, match="y is missing"):
+        MixedALS().fit(pairs)
+    with pytest.raises(ValueError, match="y is given"):
+        MixedALS().fit(stars, frame["rating"])
+    with pytest.raises(ValueError, match="there are no ratings"):
+        MixedALS().fit(stars.subset([]))
+    with pytest.raises(TypeError, match="validation must be Interactions, not DataFrame"):
+        MixedALS().fit(stars, validation=frame)
+    with pytest.raises(TypeError, match="new rows come as Interactions, not DataFrame"):
+        MixedALS(iterations=1).fit(stars).fold_in_users(frame)
+    weightless = Interactions.from_arrays(*frame.to_dict().values(), weights=np.zeros(len(frame)))
+    with pytest.raises(ValueError, match="weight 0"):
+        MixedALS().fit(weightless)
+
+
 def test_metrics_are_those_of_predictions(parts):
     train, valid = parts
     from mixedals.metrics import rmse, roc_auc
@@ -160,6 +195,16 @@ def test_warm_start_with_new_rows_and_sizes(stars):
     cold = MixedALS(iterations=1, biases=True).fit(stars)
     assert warm.history_["objective"][0] < cold.history_["objective"][0]
     MixedALS(dims=3, iterations=1).fit(stars, start=known)
+
+
+def test_warm_start_from_a_model_with_an_empty_tier(stars):
+    model = MixedALS(iterations=1).fit(stars)
+    largest = stars.users[model.user_dims_ == 6]
+    frame = stars.to_frame()
+    frame = frame.filter(frame["user"].is_in(largest.tolist()))
+    folded = model.fold_in_users(Interactions.from_frame(frame), dims=[2] * len(largest))
+    assert 6 not in folded.user_dims_
+    MixedALS(iterations=1).fit(stars, start=folded)
 
 
 def test_validation_of_unknown_rows_is_said(likes):

@@ -1,7 +1,9 @@
+import uuid
+
 import numpy as np
 import pytest
 
-from mixedals import Interactions, MixedALS, UniformSizing
+from mixedals import Interactions, MixedALS, UniformSizing, load
 
 VARIANTS = {
     "plain": {"dims": 6},
@@ -91,9 +93,40 @@ def test_sizes_of_new_rows(stars):
     np.testing.assert_array_equal(known.user_vectors_, given.user_vectors_)
 
 
-def test_folding_in_leaves_a_model_that_saves(model, stars, tmp_path):
-    from mixedals import load
+WIDER = {
+    "uint8": (np.array([1, 2], np.uint8), [300], "uint16 int64"),
+    "int32": (np.array([1, 2], np.int32), [2**40], "int64"),
+    "float32": (np.array([0.1, 0.2], np.float32), [0.1], "float64"),
+    "milliseconds": (
+        np.array(["2020-01-01", "2020-01-02"], "datetime64[ms]"),
+        np.array(["2020-01-01T00:00:00.000500"], "datetime64[us]"),
+        "datetime64[us]",
+    ),
+}
 
+
+@pytest.mark.parametrize("name", WIDER)
+def test_ids_that_need_a_wider_type_get_it(name, tmp_path):
+    ids, new, kinds = WIDER[name]
+    model = MixedALS(dims=2, iterations=2).fit(Interactions.from_arrays(ids, [1, 1], [4.0, 2.0]))
+    folded = model.fold_in_users(Interactions.from_arrays(new, [1], [3.0]))
+    assert len(folded.user_ids_) == len(set(folded.user_ids_.tolist())) == 3
+    assert str(folded.user_ids_.dtype) in kinds
+    np.testing.assert_array_equal(folded.predict(ids, [1, 1]), model.predict(ids, [1, 1]))
+    assert np.isfinite(folded.predict(new, [1])).all()
+    folded.save(tmp_path / "m")
+    assert load(tmp_path / "m").user_ids_.tolist() == folded.user_ids_.tolist()
+
+
+def test_text_does_not_become_a_uuid():
+    ids = [uuid.UUID(int=i) for i in range(2)]
+    model = MixedALS(dims=2, iterations=1).fit(Interactions.from_arrays(ids, [1, 1], [4.0, 2.0]))
+    with pytest.raises(TypeError, match="UUID objects"):
+        model.fold_in_users(Interactions.from_arrays(["foo"], [1], [3.0]))
+    assert np.isfinite(model.predict([str(ids[1]).upper()], [1])).all()
+
+
+def test_folding_in_leaves_a_model_that_saves(model, stars, tmp_path):
     folded = model.fold_in_users(of_users(stars, [3], shift=1000))
     folded.save(tmp_path / "folded.mixedals")
     again = load(tmp_path / "folded.mixedals")

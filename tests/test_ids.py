@@ -236,6 +236,25 @@ def test_keys_are_the_same_for_the_same_ids():
     assert vocabulary([datetime.date(2020, 1, 2)]).keys().tolist() == [fnv(b"2020-01-02")]
 
 
+def test_nanoseconds_have_keys_of_their_own():
+    moments = np.datetime64("2020-01-01", "ns") + np.arange(3)
+    vocabulary, _ = encode(pl.Series(moments), 1)
+    assert len(set(vocabulary.keys().tolist())) == 3
+    coarse, _ = encode(pl.Series(moments[:1].astype("datetime64[us]")), 1)
+    assert coarse.keys()[0] == vocabulary.keys()[0]
+
+
+def test_many_queries_and_few_agree(monkeypatch):
+    for values in (np.arange(0, 900, 3), [f"u{i}" for i in range(300)], np.arange(300) / 7):
+        vocabulary, _ = encode(pl.Series(values), 1)
+        strange = vocabulary.values[:1] + vocabulary.values[-1:]
+        asked = pl.concat([vocabulary.values.gather([5, 0, 299]), strange])
+        few = vocabulary.encode(asked)
+        monkeypatch.setattr("mixedals._ids._FEW", 0)
+        np.testing.assert_array_equal(vocabulary.encode(asked), few)
+        monkeypatch.undo()
+
+
 def test_an_empty_vocabulary_knows_nobody():
     empty = vocabulary([1]).take(np.array([], dtype=np.int64))
     assert empty.encode([1, 2]).tolist() == [-1, -1]

@@ -395,9 +395,31 @@ def test_files_of_every_format(suffix, tmp_path):
     assert_same(data, Interactions.read(files, user="userId"))
 
 
-def test_a_name_that_looks_like_a_pattern_is_a_file_first(tmp_path):
-    frame().write_csv(tmp_path / "ratings[1].csv")
-    assert len(Interactions.read(tmp_path / "ratings[1].csv")) == 1000
+def test_halves_behind_many_whole_ratings(tmp_path):
+    lines = ["who,what,points", *(f"{i},1,3" for i in range(20_000)), "20000,1,4.5"]
+    (tmp_path / "r.csv").write_text("\n".join(lines))
+    data = Interactions.read(tmp_path / "r.csv", user="who", item="what", rating="points")
+    assert data.by_user.values[-1] == 4.5
+
+
+def test_masked_entries_are_missing():
+    ratings = np.ma.array([1.0, 2.0], mask=[False, True])
+    with pytest.raises(ValueError, match="1 of 2 rows have a rating"):
+        Interactions.from_arrays([1, 2], [1, 1], ratings)
+    with pytest.raises(ValueError, match="1 of 2 rows have no user"):
+        Interactions.from_arrays(np.ma.array([1, 2], mask=[True, False]), [1, 1], [1.0, 2.0])
+
+
+def test_columns_may_have_numbers_for_names():
+    frame = pd.DataFrame({0: [1, 2], 1: [1, 1], 2: [3.0, 4.0]})
+    assert len(Interactions.from_frame(frame, user=0, item=1, rating=2)) == 2
+
+
+@pytest.mark.parametrize("suffix", WRITERS)
+def test_a_name_that_looks_like_a_pattern_is_a_file_first(tmp_path, suffix):
+    path = tmp_path / f"ratings[1]*{suffix}"
+    WRITERS[suffix](frame(), path)
+    assert len(Interactions.read(path)) == 1000
 
 
 def test_files_that_cannot_be_read_are_an_error(tmp_path, monkeypatch):

@@ -8,12 +8,14 @@ import sys
 import textwrap
 import time
 import uuid
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import save
 
 from mixedals import (
     Interactions,
@@ -22,7 +24,9 @@ from mixedals import (
     PopularitySizing,
     UniformSizing,
     load,
+    modelfile,
     persist,
+    split_at_random,
 )
 from mixedals.modelfile import read_file, write_file
 
@@ -163,6 +167,15 @@ HOSTILE_HEADERS = {
     "no rules": (("users_rules",), None),
     "text for a number": (("mean_rating",), "abc"),
     "history that isn't one": (("history",), 7),
+    "history of something else": (("history",), [{"a": 1}]),
+    "an infinite mean": (("mean_rating",), float("inf")),
+    "an infinite iteration": (("best_iteration",), float("inf")),
+    "a penalty below 0": (("users_rules", "reg"), -1.0),
+    "text for dims": (("factors", "items", "dims"), "246"),
+    "dims that aren't whole": (("factors", "items", "dims"), [2.5, 4, 6]),
+    "more threads than there can be": (("parameters", "n_threads"), 10**9),
+    "no version": (("version",), None),
+    "text for a version": (("version",), "one"),
 }
 
 
@@ -182,6 +195,8 @@ HOSTILE_TENSORS = {
     "seen.indices": lambda a: a + 1000,
     "seen.indptr": lambda a: a[::-1],
     "users.ids.ids": lambda a: a[::-1],
+    "users.2.factors": lambda a: a * np.float32("nan"),
+    "items.2.rows": lambda a: a[::-1],
 }
 
 
@@ -196,6 +211,45 @@ def test_hostile_tensors_are_refused(saved, tmp_path, name):
     write_file(tmp_path / "m", "model", header, tensors)
     with pytest.raises(ModelFileError):
         load(tmp_path / "m")
+
+
+@pytest.mark.parametrize("text", ["not json", "[]", "{}", "[" * 200_000, '{"version": "1"}'])
+def test_headers_that_are_not_are_refused(tmp_path, text):
+    tensors = {"a": np.zeros(3)}
+    metadata = {"format": "mixedals", "header": text, "sha256": modelfile._digest(text, tensors)}
+    (tmp_path / "m").write_bytes(save(tensors, metadata))
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "m")
+
+
+def test_what_is_not_a_file_is_refused(saved, tmp_path):
+    model = load(saved)
+    for path in (tmp_path, Path(os.devnull)):
+        with pytest.raises(ModelFileError, match="not a file"):
+            load(path)
+    with pytest.raises(FileExistsError):
+        model.save(tmp_path)
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(FileExistsError):
+        model.save(tmp_path / "pipe")
+
+
+def test_a_link_stays_a_link(saved, tmp_path):
+    (tmp_path / "link").symlink_to(tmp_path / "m")
+    load(saved).save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert load(tmp_path / "m").history_.equals(load(saved).history_)
+
+
+def test_numbers_of_numpy_are_numbers(stars, tmp_path):
+    parameters = {
+        "iterations": np.int64(2), "eval_every": np.int32(1), "n_threads": np.int64(1),
+        "reg": np.float32(2), "biases": np.bool_(True), "random_state": np.int64(3),
+        "metric": lambda ratings, predictions: -np.mean((ratings - predictions) ** 2),
+    }  # fmt: skip
+    model = MixedALS(**parameters).fit(stars, validation=stars, checkpoint=tmp_path / "c")
+    model.save(tmp_path / "m")
+    assert load(tmp_path / "m").get_params()["reg"] == 2
 
 
 def test_a_full_disk_leaves_the_old_file(stars, tmp_path):
@@ -281,6 +335,37 @@ def test_a_killed_and_resumed_training_ends_in_the_same_bits(tmp_path):
     assert drop_seconds[0] == drop_seconds[1]
 
 
+def test_a_checkpoint_sees_its_biases_its_validation_and_its_end(stars, tmp_path):
+    train, valid = split_at_random(stars, (0.8, 0.2))
+    frame = valid.to_frame()
+    others = Interactions.from_arrays(frame["user"] + 1, frame["item"], frame["rating"])
+    known = {"metric": "rmse", "iterations": 4, "eval_every": 2}
+
+    def fit(validation, **parameters):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = MixedALS(**known | parameters)
+            return model.fit(train, validation=validation, checkpoint=tmp_path / "c")
+
+    fit(valid, global_mean=True)
+    with pytest.raises(ValueError, match=r"differs in .*biases"):
+        fit(valid, biases=True)
+    with pytest.raises(ValueError, match=r"differs in .*validation"):
+        fit(others, global_mean=True)
+    with pytest.raises(ValueError, match="holds iteration 4, beyond iterations=2"):
+        fit(valid, global_mean=True, iterations=2)
+
+
+def test_a_full_disk_does_not_end_a_training(stars, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("mixedals.checkpoint.write_file", full)
+    with pytest.warns(UserWarning, match=r"iteration 2 couldn't be written .*No space left"):
+        model = MixedALS(iterations=3, eval_every=2).fit(stars, checkpoint=tmp_path / "c")
+    assert model.best_iteration_ == 3
+
+
 def test_a_checkpoint_of_another_training_is_refused(stars, likes, tmp_path):
     path = tmp_path / "c"
     MixedALS(iterations=5).fit(stars, checkpoint=path)
@@ -309,7 +394,13 @@ def test_a_training_may_go_on_for_more_iterations(stars, tmp_path):
 def test_a_damaged_checkpoint_is_refused(stars, tmp_path):
     path = tmp_path / "c"
     MixedALS(iterations=5).fit(stars, checkpoint=path)
-    path.write_bytes(path.read_bytes()[:-10])
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-10])
+    with pytest.raises(ModelFileError):
+        MixedALS(iterations=8).fit(stars, checkpoint=path)
+    path.write_bytes(whole)
+    header, tensors = read_file(path, "checkpoint")
+    write_file(path, "checkpoint", header | {"history": 7}, tensors)
     with pytest.raises(ModelFileError):
         MixedALS(iterations=8).fit(stars, checkpoint=path)
 

@@ -1,3 +1,7 @@
+import os
+import signal
+import warnings
+
 import numpy as np
 import polars as pl
 import pytest
@@ -97,9 +101,53 @@ def test_recommendations_are_the_best_by_full_sort(model, data, k, exclude_seen,
 def test_everybody_in_batches(model, monkeypatch):
     whole = model.recommend(k=3)
     assert whole["user"].unique(maintain_order=True).to_list() == model.user_ids_.tolist()
-    monkeypatch.setattr(recommender, "_BATCH", 17)
+    monkeypatch.setattr(recommender, "_BATCH", 17 * 3)
     assert sum(1 for _ in model.recommend_batches(k=3)) == -(-len(model.user_ids_) // 17)
     assert model.recommend(k=3).equals(whole)
+
+
+def test_more_items_than_there_are_need_no_memory(model):
+    assert model.recommend(["u5"], 10**15).equals(model.recommend(["u5"], len(model.item_ids_)))
+    assert len(model.similar_items([1], 10**15)) == len(model.item_ids_) - 1
+
+
+@pytest.mark.parametrize("k", [0, 2.5, "3"])
+def test_k_is_an_integer_from_1(model, k):
+    with pytest.raises(ValueError, match=r"k=.*integer from 1"):
+        model.recommend(["u5"], k)
+    with pytest.raises(ValueError, match=r"k=.*integer from 1"):
+        model.similar_items([1], k)
+
+
+def test_pairs_of_every_kind_of_table(model, data):
+    pairs = data.to_frame().select("user", "item").head(20)
+    want = model.predict(pairs["user"], pairs["item"])
+    for table in (pairs, pairs.lazy(), pairs.to_dict(), pairs.to_arrow(), pairs.to_pandas()):
+        np.testing.assert_array_equal(model.predict(table), want)
+
+
+def test_a_forked_process_answers(model, data):
+    """Servers load a model and then fork; polars' threads don't come along."""
+    pl.DataFrame({"a": range(100_000)}).sort("a", descending=True)  # starts the threads
+    frame = data.to_frame().head(3)
+    want = model.predict(frame["user"], frame["item"]).tolist()
+
+    def answers() -> bool:
+        new = Interactions.from_arrays([7, 7], frame["item"][:2], frame["rating"][:2])
+        assert model.predict(frame["user"], frame["item"]).tolist() == want
+        assert len(model.recommend(["u5"], 4)) == 4
+        assert len(model.similar_items([1], 3)) == 3
+        if model.user_ids_.dtype != object:
+            model.fold_in_users(new)
+        return True
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # that a process with threads forks
+        child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # a hang ends as a failure
+        os._exit(0 if answers() else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_one_user_and_no_user(model):

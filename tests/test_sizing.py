@@ -69,6 +69,17 @@ def test_bad_parameters_are_named(sizing, message):
         sizing.fit(np.array([1, 2]), (1, 2))
 
 
+@pytest.mark.parametrize("sizes", [[2.9] * 300, [2.0] * 300])
+def test_sizes_must_be_whole(stars, sizes):
+    with pytest.raises(TypeError, match="sizes must be integers"):
+        MixedALS(sizing={"users": sizes, "items": UniformSizing()}).fit(stars)
+
+
+def test_sizes_do_not_wrap_round(stars):
+    with pytest.raises(ValueError, match="dims doesn't list"):
+        MixedALS(sizing={"users": [2**32 + 2] * 300, "items": UniformSizing()}).fit(stars)
+
+
 def test_steps_are_checked():
     with pytest.raises(ValueError, match="one dimension more"):
         SizeSteps((1.0,), (2,))

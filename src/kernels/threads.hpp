@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <exception>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -32,7 +33,11 @@ void parallel(std::int64_t n_tasks, int n_threads, MakeWorker make_worker) {
     const auto helpers =
         std::clamp<std::int64_t>(std::min<std::int64_t>(n_threads, n_tasks) - 1, 0, 1023);
     std::vector<std::jthread> threads;
-    for (std::int64_t i = 0; i < helpers; ++i) threads.emplace_back(run);
+    try {
+        for (std::int64_t i = 0; i < helpers; ++i) threads.emplace_back(run);
+    } catch (const std::system_error&) {
+        // The system gives no more of them: those there are do all the work.
+    }
     run();
     threads.clear();  // joins
     if (error) std::rethrow_exception(error);

@@ -1,8 +1,10 @@
 """Columns of whatever holds them: frames, arrays, files; by their names or by known aliases."""
 
+import glob
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -28,18 +30,20 @@ ALIASES = {
 }  # fmt: skip
 REQUIRED = ("user", "item", "rating")
 
-_SCAN: dict[str, Callable[[Any], pl.LazyFrame]] = {
-    ".csv": lambda files: pl.scan_csv(files, infer_schema_length=10_000, glob=False),
-    ".tsv": lambda files: pl.scan_csv(
-        files, separator="\t", infer_schema_length=10_000, glob=False
-    ),
-    ".parquet": lambda files: pl.scan_parquet(files, glob=False),
+_SCAN: dict[str, Callable[..., pl.LazyFrame]] = {
+    ".csv": partial(pl.scan_csv, infer_schema_length=10_000),
+    ".tsv": partial(pl.scan_csv, infer_schema_length=10_000, separator="\t"),
+    ".parquet": pl.scan_parquet,
     ".arrow": pl.scan_ipc,
     ".feather": pl.scan_ipc,
     ".ipc": pl.scan_ipc,
     ".ndjson": pl.scan_ndjson,
     ".jsonl": pl.scan_ndjson,
 }
+
+
+def _plain(name: str) -> str:
+    return "".join(filter(str.isalnum, str(name).lower()))
 
 
 def to_series(values: Any, what: str) -> pl.Series:
@@ -49,6 +53,8 @@ def to_series(values: Any, what: str) -> pl.Series:
     """
     if isinstance(values, pl.Series):
         return values
+    if isinstance(values, np.ma.MaskedArray):
+        values = values.tolist()  # None where it is masked
     if isinstance(values, str | bytes | int | float | date | UUID | np.generic):
         values = [values]
     elif hasattr(values, "isna") and hasattr(values, "to_numpy"):  # pandas
@@ -101,16 +107,14 @@ def recognise(names: list[str], given: Mapping[str, str | bool | None]) -> dict[
     taken: dict[str, str] = {}
     listed = ", ".join(map(repr, names))
     for role, column in given.items():
-        if isinstance(column, str):
+        if column is False:
+            continue
+        if column is not None:
             if column not in names:
                 raise ValueError(f"there is no column {column!r}; the columns are: {listed}")
             taken[role] = column
-        elif column is None:
-            found = [
-                name
-                for name in names
-                if "".join(filter(str.isalnum, str(name).lower())) in ALIASES[role]
-            ]
+        else:
+            found = [name for name in names if _plain(name) in ALIASES[role]]
             if len(found) > 1:
                 raise ValueError(
                     f"several columns could be the {role}s: {', '.join(map(repr, found))}; "
@@ -137,34 +141,78 @@ def columns_of(
     frame: Any, given: Mapping[str, str | bool | None]
 ) -> tuple[dict[str, pl.Series], dict[str, str]]:
     """Take the columns of a frame by their role, and tell the names that they had."""
-    is_named = isinstance(frame, Mapping) or hasattr(frame, "iloc")  # pandas
-    if not is_named and not isinstance(frame, pl.DataFrame | pl.LazyFrame):
-        if not hasattr(frame, "__arrow_c_stream__"):
-            raise TypeError(
-                f"a {type(frame).__name__} isn't a frame: give a polars or pandas DataFrame, an "
-                "Arrow table or a dict of arrays; or use from_arrays, from_matrix or read"
-            )
-        frame = pl.DataFrame(frame)
-    taken = recognise(list(frame if is_named else frame.collect_schema()), given)
+    frame = _opened(frame)
+    taken = recognise(_names(frame), given)
     if isinstance(frame, pl.LazyFrame):
         frame = frame.select(taken.values()).collect()
     return {role: to_series(frame[name], repr(name)) for role, name in taken.items()}, taken
 
 
-def scan(source: str | Path | list[str | Path]) -> pl.LazyFrame:
-    """Open files of one format, which their suffix says, as one lazy frame."""
+def two_columns(pairs: Any) -> tuple[pl.Series, pl.Series]:
+    """Take the columns of a frame, or an array, that has two: users and items."""
+    if isinstance(pairs, np.ndarray | list | tuple):
+        array = np.asarray(pairs)
+        if array.ndim != 2 or array.shape[1] != 2:
+            raise ValueError(
+                f"expected two columns, users and items; these have the shape {array.shape}"
+            )
+        users, items = array.T
+    else:
+        frame = _opened(pairs)
+        names = _names(frame)
+        if len(names) != 2:
+            raise ValueError(f"expected two columns, users and items; these are {names}")
+        if isinstance(frame, pl.LazyFrame):
+            frame = frame.collect()
+        users, items = (frame[name] for name in names)
+    return to_series(users, "users"), to_series(items, "items")
+
+
+def _opened(frame: Any) -> Any:
+    """Give what has names and, by name, columns: the frame itself, or one of polars."""
+    if isinstance(frame, Mapping | pl.DataFrame | pl.LazyFrame) or hasattr(frame, "iloc"):  # pandas
+        return frame
+    if not hasattr(frame, "__arrow_c_stream__"):
+        raise TypeError(
+            f"a {type(frame).__name__} isn't a frame: give a polars or pandas DataFrame, an "
+            "Arrow table or a dict of arrays; or use from_arrays, from_matrix or read"
+        )
+    return pl.DataFrame(frame)
+
+
+def _names(frame: Any) -> list[str]:
+    polars = isinstance(frame, pl.DataFrame | pl.LazyFrame)
+    return list(frame.collect_schema() if polars else frame)
+
+
+def scan(
+    source: str | Path | list[str | Path], given: Mapping[str, str | bool | None]
+) -> pl.LazyFrame:
+    """Open files of one format, which their suffix says, as one lazy frame.
+
+    ``given`` are the columns' names by role, as for ``columns_of``.
+    """
     files: list[str] = []
-    for given in source if isinstance(source, list | tuple) else [source]:
-        path = Path(given)
+    for one in source if isinstance(source, list | tuple) else [source]:
+        path = Path(one)
         root = Path(path.anchor)
         found = [path] if path.exists() else sorted(root.glob(str(path.relative_to(root))))
         if not found:
             raise FileNotFoundError(f"there is no file {str(path)!r}")
-        files += map(str, found)
-    suffixes = {Path(file).suffix.lower() for file in files}
+        files += (glob.escape(str(file)) for file in found)  # polars takes them for patterns
+    suffixes = {path.suffix.lower() for path in map(Path, files)}
     if len(suffixes) != 1 or not suffixes <= set(_SCAN):
         raise ValueError(
             f"can't read files that end in {sorted(suffixes)}: give files of one format, of "
             f"{', '.join(_SCAN)}"
         )
-    return _SCAN[suffixes.pop()](files)
+    opened = _SCAN[suffixes.pop()]
+    frame = opened(files)
+    if opened in (_SCAN[".csv"], _SCAN[".tsv"]):
+        # Ratings that are whole in the first lines may have halves further on.
+        schema = frame.collect_schema()
+        taken = recognise(list(schema), given)
+        numbers = [taken[role] for role in ("rating", "weight") if role in taken]
+        whole = [name for name in numbers if schema[name].is_integer()]
+        frame = opened(files, schema_overrides=dict.fromkeys(whole, pl.Float64))
+    return frame

@@ -29,6 +29,9 @@ _KIND_OF = {dtype: kind for kind, dtype in _STORED_AS.items() if kind != "uuid"}
 
 Positions = NDArray[np.int32]
 
+# Up to so many ids are looked up in the sorted vocabulary; more are joined with it.
+_FEW = 100_000
+
 
 def is_missing(ids: pl.Series) -> pl.Series:
     """Tell which ids are null or NaN, as a Boolean series."""
@@ -58,6 +61,23 @@ def _family(dtype: pl.DataType) -> str:
     if dtype.is_integer():
         return "integers"
     return "floats" if dtype.is_float() else f"{dtype.base_type()}"
+
+
+def _comparable(ids: pl.Series) -> NDArray[Any]:
+    """Give stored ids, none missing, as an array that NumPy compares as polars does."""
+    return (ids.to_physical() if ids.dtype.is_temporal() else ids).to_numpy()
+
+
+def _common_type(a: pl.Series, b: pl.Series) -> pl.DataType:
+    """Find the type of ids that holds those of both, of one family: that of ``a`` if it can."""
+    for dtype in (a.dtype, b.dtype, pl.Int64()):
+        if _family(dtype) == _family(a.dtype) and _fits(a, dtype) and _fits(b, dtype):
+            return dtype
+    raise TypeError(f"no type holds ids of both {a.dtype} and {b.dtype}: convert one of them")
+
+
+def _fits(ids: pl.Series, dtype: pl.DataType) -> bool:
+    return bool(ids.cast(dtype, strict=False).cast(ids.dtype, strict=False).eq_missing(ids).all())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,6 +133,8 @@ class Vocabulary:
         stored, kind = _stored(series)
         if stored.dtype in (pl.Categorical, pl.Enum):
             stored = stored.cast(pl.String)
+        if self.kind == "uuid" and kind == "str":
+            stored = stored.str.to_lowercase()
         dtype = self.values.dtype
         if stored.dtype != dtype:
             if _family(stored.dtype) != _family(dtype):
@@ -126,13 +148,20 @@ class Vocabulary:
         return self._positions_of(stored)
 
     def _positions_of(self, stored: pl.Series) -> Positions:
-        """Give the positions of ids of the right type."""
-        if not len(self):
-            return np.full(len(stored), -1, dtype=np.int32)
-        if 8 * len(stored) < len(self):  # a hash table of all ids would cost more
-            at = self.values.search_sorted(stored).clip(0, len(self) - 1)
-            found = (self.values.gather(at) == stored).fill_null(False).to_numpy()
-            return np.where(found, at.to_numpy().astype(np.int32), np.int32(-1))
+        """Give the positions of ids of the right type.
+
+        Few are found by NumPy alone: polars' threads don't survive a fork, and a model that was
+        loaded before a server forked has questions to answer.
+        """
+        if len(stored) <= _FEW:
+            there = np.flatnonzero(~is_missing(stored).to_numpy())
+            asked = _comparable(stored.gather(there))
+            at = np.searchsorted(self._sorted, asked)
+            found = at < len(self)
+            found[found] = self._sorted[at[found]] == asked[found]
+            positions = np.full(len(stored), -1, dtype=np.int32)
+            positions[there[found]] = at[found]
+            return positions
         table = pl.LazyFrame(
             {
                 "id": self.values,
@@ -141,10 +170,12 @@ class Vocabulary:
         )
         query = pl.LazyFrame({"id": stored})
         joined = query.join(table, on="id", how="left", maintain_order="left")
-        positions: Positions = (
-            joined.select(pl.col("position").fill_null(-1)).collect().to_series().to_numpy()
-        )
-        return positions
+        position = joined.select(pl.col("position").fill_null(-1)).collect().to_series()
+        return to_array(position, np.int32)
+
+    @cached_property
+    def _sorted(self) -> NDArray[Any]:
+        return _comparable(self.values)
 
     def decode(self, positions: NDArray[np.integer[Any]]) -> pl.Series:
         """Give the ids at these positions as a polars series; null at -1, UUIDs as objects."""
@@ -164,23 +195,35 @@ class Vocabulary:
 
     def merge(self, other: "Vocabulary") -> tuple[Self, Positions, Positions]:
         """Give the vocabulary of both's ids, and where in it are those of this and of the other."""
-        new = np.flatnonzero(self.match(other) < 0)
+        here = self.match(other)
+        new = np.flatnonzero(here < 0)
         if not len(new):
-            return self, np.arange(len(self), dtype=np.int32), self.match(other)
-        added = other.values.gather(pl.Series(new)).cast(self.values.dtype)
-        merged = type(self)(pl.concat([self.values, added]).sort(), self.kind)
+            return self, np.arange(len(self), dtype=np.int32), here
+        if self.kind == "uuid" and other.kind != "uuid":
+            raise TypeError("the ids here are UUIDs: give the new ones as uuid.UUID objects too")
+        dtype = _common_type(self.values, other.values)
+        both = [self.values.cast(dtype), other.values.gather(pl.Series(new)).cast(dtype)]
+        kind = self.kind if dtype == self.values.dtype else _KIND_OF[dtype]
+        merged = type(self)(pl.concat(both).sort(multithreaded=False), kind)
         return merged, merged.match(self), merged.match(other)
 
     def keys(self) -> NDArray[np.uint64]:
         """Give every id a key for hashing (uint64): the same for equal ids of any vocabulary.
 
-        Of integers the value in 64-bit two's complement, otherwise FNV-1a of the UTF-8 text.
+        Of integers the value in 64-bit two's complement, otherwise FNV-1a of the UTF-8 text; of
+        bytes theirs.
         """
         if self.values.dtype.is_integer():
             wide = pl.UInt64 if self.kind == "uint64" else pl.Int64
             return self.values.cast(wide).to_numpy().view(np.uint64)
         values = self.values.to_list()
         texts = values if self.kind == "bytes" else [str(value).encode() for value in values]
+        if self.kind == "datetime64[ns]":  # Python's own end at microseconds
+            beyond = (self.values.to_physical() % 1000).to_list()
+            texts = [
+                text + f"{ns:03}".encode() * (ns > 0)
+                for text, ns in zip(texts, beyond, strict=True)
+            ]
         arrays = _packed(texts)
         return _kernels.hash_strings(arrays["bytes"], arrays["offsets"])
 

@@ -16,6 +16,10 @@ def _integer(least: int) -> Callable[[Any], bool]:
     return lambda v: isinstance(v, Integral) and not isinstance(v, bool) and int(v) >= least
 
 
+def _threads(v: Any) -> bool:
+    return _integer(1)(v) and int(v) <= 1024
+
+
 def _number(v: Any) -> bool:
     return isinstance(v, Real) and not isinstance(v, bool) and 0 <= float(v) < float("inf")
 
@@ -87,7 +91,7 @@ RANGES = {
         lambda v: v is None or _integer(0)(v) or hasattr(v, "integers") or hasattr(v, "randint"),
         "None, an integer from 0, or a NumPy random generator",
     ),
-    "n_threads": _Range(_or_none(_integer(1)), "None or an integer from 1"),
+    "n_threads": _Range(_or_none(_threads), "None or an integer from 1 to 1024"),
     "progress": _Range(_or_none(_boolean), "None, True or False"),
     "callback": _Range(_or_none(callable), "None or a function of the training state"),
 }

@@ -1,14 +1,16 @@
 """Training states on disk, so that a training that was stopped goes on where it was."""
 
 import hashlib
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mixedals._kernels import Csr
-from mixedals.modelfile import read_file, write_file
+from mixedals import _kernels as kernels
+from mixedals.interactions import Interactions
+from mixedals.modelfile import read_file, understood, write_file
 from mixedals.persist import state_from, state_to
 from mixedals.trainer import Problem, TrainingState
 
@@ -36,24 +38,37 @@ class Checkpoint:
         if not self._path.exists():
             return None
         header, tensors = read_file(self._path, "checkpoint")
-        there = header["identity"]
-        differ = [name for name, value in self._identity.items() if there.get(name) != value]
-        if differ:
+        with understood(self._path):
+            there = header["identity"]
+            differ = [name for name, value in self._identity.items() if there.get(name) != value]
+            state = state_from(header, tensors, n_threads) if not differ else None
+        if state is None:
             raise ValueError(
                 f"{self._path} is the checkpoint of another training, which differs in "
                 f"{', '.join(differ)}: give another path, or remove the file to start anew"
             )
-        return state_from(header, tensors, n_threads)
+        return state
 
     def write(self, state: TrainingState) -> None:
-        """Writes the state, where it is due."""
+        """Writes the state, where it is due. A training doesn't end because a disk is full."""
         if state.iteration % self._every == 0:
             header, tensors = state_to(state)
-            write_file(self._path, "checkpoint", {"identity": self._identity, **header}, tensors)
+            header = {"identity": self._identity, **header}
+            try:
+                write_file(self._path, "checkpoint", header, tensors)
+            except OSError as error:
+                warnings.warn(
+                    f"the checkpoint of iteration {state.iteration} couldn't be written ({error}); "
+                    "training goes on",
+                    stacklevel=2,
+                )
 
 
 def identity_of(
-    problem: Problem, start: TrainingState, validation: Csr | None, settings: dict[str, Any]
+    problem: Problem,
+    start: TrainingState,
+    validation: Interactions | None,
+    settings: dict[str, Any],
 ) -> dict[str, Any]:
     """What a training depends on, small enough for a header: digests of arrays, and settings."""
     ratings = problem.by_user
@@ -64,13 +79,19 @@ def identity_of(
         + f" {problem.user_beta!r} {problem.item_beta!r}",
         "sizes": _digest(start.model.users.dims, start.model.items.dims),
         "start": _digest(start.model.users.common, start.model.items.common),
-        "validation": None
-        if validation is None
-        else _digest(validation.indptr, validation.indices, validation.values),
+        "validation": None if validation is None else _digest_of(validation),
         "projection_sampling": problem.sampled,
         "mean": start.model.mean,
+        "biases": start.model.users.biases is not None,
+        "instruction-set level": kernels.LEVEL,
         **settings,
     }
+
+
+def _digest_of(data: Interactions) -> str:
+    ratings = data.by_user
+    ids = data.user_vocabulary.keys(), data.item_vocabulary.keys()
+    return _digest(*ids, ratings.indptr, ratings.indices, ratings.values)
 
 
 def _digest(*arrays: NDArray[Any] | None) -> str:

@@ -3,14 +3,15 @@
 import os
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, Self
 
-import polars as pl
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 
 from mixedals import persist
+from mixedals._columns import two_columns
 from mixedals._parameters import check_parameters, seed_of
 from mixedals._progress import training_progress
 from mixedals._threads import thread_count
@@ -18,7 +19,7 @@ from mixedals.checkpoint import Checkpoint, identity_of
 from mixedals.interactions import Interactions
 from mixedals.metrics import MetricFunction, metric_of
 from mixedals.model import FittedModel, Seen
-from mixedals.modelfile import ModelFileError, read_file, write_file
+from mixedals.modelfile import read_file, understood, write_file
 from mixedals.preparation import (
     Validation,
     allowed_dims,
@@ -28,7 +29,7 @@ from mixedals.preparation import (
     prepare_side,
     warm_state,
 )
-from mixedals.recommender import Recommender, two_columns
+from mixedals.recommender import Recommender
 from mixedals.sizing import PopularitySizing, SideSizing, Sizing
 from mixedals.trainer import IterationRecord, TrainingState, history_frame, train
 from mixedals.updates import SolveError
@@ -167,9 +168,14 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
             that never stopped.
         """
         check_parameters(self.get_params(deep=False))
-        if checkpoint is not None and not isinstance(self.random_state, int):
+        if checkpoint is not None and not isinstance(self.random_state, Integral):
             raise ValueError("checkpoint: random_state must be an integer, to be the same again")
-        data = X if isinstance(X, Interactions) else Interactions.from_arrays(*two_columns(X), y)
+        data = _interactions(X, y)
+        if validation is not None and not isinstance(validation, Interactions):
+            raise TypeError(
+                f"validation must be Interactions, not {type(validation).__name__}: make them with "
+                "Interactions.from_frame"
+            )
         self.seed_ = seed_of(self.random_state)
         n_threads = thread_count(self.n_threads)
         users = prepare_side("users", data.user_vocabulary, data.by_user, self)
@@ -194,16 +200,20 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
                 )
         observers: list[Callable[[TrainingState], object]] = []
         if checkpoint is not None:
-            held_out = None if validation is None else validation.by_user
             settings = {
                 "random_state": self.seed_,
                 "eval_every": self.eval_every,
                 "metric": metric.name,
             }
             keeper = Checkpoint(
-                Path(checkpoint), self.eval_every, identity_of(problem, state, held_out, settings)
+                Path(checkpoint), self.eval_every, identity_of(problem, state, validation, settings)
             )
             state = keeper.read(n_threads) or state
+            if state.iteration > self.iterations:
+                raise ValueError(
+                    f"{checkpoint} holds iteration {state.iteration}, beyond "
+                    f"iterations={self.iterations}: give another path, or more iterations"
+                )
             observers.append(keeper.write)
         if self.callback is not None:
             callback = self.callback
@@ -229,7 +239,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
                 raise type(error)(
                     f"{error} Its id: {vocabulary.ids.tolist()[error.row]!r}", error.side, error.row
                 ) from error
-        self.history_ = history_frame(record.as_row() for record in state.history)
+        self._keep_history(state.history)
         self.best_iteration_ = state.best_iteration
         self._model = FittedModel(
             factors=state.best,
@@ -241,6 +251,10 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
             mean_rating=mean,
         )
         return self
+
+    def _keep_history(self, history: tuple[IterationRecord, ...]) -> None:
+        self._history = history
+        self.history_ = history_frame(history)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fitted model to a file, which is either whole or what was there before.
@@ -258,9 +272,22 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
             "parameters": parameters,
             "seed": self.seed_,
             "best_iteration": self.best_iteration_,
-            "history": self.history_.to_dicts(),
+            "history": persist.history_to(self._history),
         }
         write_file(path, "model", header, tensors)
+
+
+def _interactions(X: Any, y: ArrayLike | None) -> Interactions:
+    """What is fitted to: ``X`` itself, or the ratings ``y`` of the table ``X``; not empty."""
+    if isinstance(X, Interactions):
+        if y is not None:
+            raise ValueError("y is given, but X are Interactions, which have their ratings")
+        if not len(X):
+            raise ValueError("there are no ratings: the interactions are empty")
+        return X
+    if y is None:
+        raise ValueError("y is missing: X is a table of users and items, and y are their ratings")
+    return Interactions.from_arrays(*two_columns(X), y)
 
 
 def load(path: str | os.PathLike[str]) -> MixedALS:
@@ -274,7 +301,7 @@ def load(path: str | os.PathLike[str]) -> MixedALS:
         The file isn't a whole model file.
     """
     header, tensors = read_file(path, "model")
-    try:
+    with understood(path):
         fitted = persist.model_from(
             header, tensors, thread_count(header["parameters"]["n_threads"])
         )
@@ -286,10 +313,6 @@ def load(path: str | os.PathLike[str]) -> MixedALS:
         check_parameters(model.get_params(deep=False))
         model.seed_ = int(header["seed"])
         model.best_iteration_ = int(header["best_iteration"])
-        model.history_ = history_frame(header["history"])
-    except ModelFileError as error:
-        raise ModelFileError(f"{path}: {error}") from error
-    except (KeyError, TypeError, ValueError, AttributeError, pl.exceptions.PolarsError) as error:
-        raise ModelFileError(f"{path}: the header is not that of a model ({error!r})") from error
+        model._keep_history(persist.history_from(header["history"]))
     model._model = fitted
     return model

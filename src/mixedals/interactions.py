@@ -149,9 +149,14 @@ class Interactions:
         user, item, rating, timestamp, weight, duplicates
             As in ``from_frame``.
         """
+        given = {
+            "user": user, "item": item, "rating": rating, "timestamp": timestamp, "weight": weight
+        }  # fmt: skip
         try:
-            return cls.from_frame(scan(path), user, item, rating, timestamp, weight, duplicates)
-        except pl.exceptions.PolarsError as error:
+            return cls._from_columns(*columns_of(scan(path, given), given), duplicates)
+        except (FileNotFoundError, PermissionError):
+            raise
+        except (OSError, pl.exceptions.PolarsError) as error:
             raise ValueError(
                 f"can't read {path}: {error}\nRead it with polars or pandas, with options that fit "
                 "it, and give the frame to from_frame"

@@ -60,9 +60,7 @@ class Metric:
     greater_is_better: bool = True
 
     def better(self, value: float, than: float) -> bool:
-        """Is ``value`` better? Anything is better than NaN."""
-        if np.isnan(than):
-            return not np.isnan(value)
+        """Tells whether ``value`` is better."""
         return value > than if self.greater_is_better else value < than
 
 

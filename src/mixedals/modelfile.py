@@ -9,11 +9,12 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
@@ -29,6 +30,20 @@ class ModelFileError(ValueError):
     """The file isn't a whole model file of a version that this library reads."""
 
 
+@contextlib.contextmanager
+def understood(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Whatever goes wrong in here while contents are made sense of is the file's fault."""
+    try:
+        yield
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from error
+    except (
+        ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError,
+        ValueError, SafetensorError, pl.exceptions.PolarsError,
+    ) as error:  # fmt: skip
+        raise ModelFileError(f"{path}: not a whole mixedals file ({error!r})") from error
+
+
 def write_file(path: str | os.PathLike[str], kind: str, header: Header, tensors: Tensors) -> None:
     """Writes a file to ``path``, where what was before stays until all of it is written.
 
@@ -41,8 +56,10 @@ def write_file(path: str | os.PathLike[str], kind: str, header: Header, tensors:
     tensors
         Arrays by name.
     """
-    path = Path(path)
-    text = json.dumps({"version": VERSION, "kind": kind, **header})
+    path = Path(path).resolve()  # a link stays a link
+    if path.exists() and not path.is_file():
+        raise FileExistsError(f"{path} is there, and isn't a file that could be replaced")
+    text = json.dumps({"version": VERSION, "kind": kind, **header}, default=np.generic.item)
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     data = save(tensors, {"format": _FORMAT, "header": text, "sha256": _digest(text, tensors)})
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
@@ -69,27 +86,25 @@ def read_file(
     path: str | os.PathLike[str], kind: str
 ) -> tuple[dict[str, Any], dict[str, NDArray[Any]]]:
     """Header and tensors of a file of that kind. Raises ModelFileError for any other file."""
-    try:
+    if Path(path).exists() and not Path(path).is_file():
+        raise ModelFileError(f"{path}: not a file")
+    with understood(path):
         with safe_open(path, "np") as file:
             metadata = file.metadata() or {}
             if metadata.get("format") != _FORMAT:
-                raise ModelFileError(f"{path}: not a mixedals file")
+                raise ModelFileError("not a mixedals file")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-    except (SafetensorError, ValueError, TypeError, OverflowError) as error:
-        if isinstance(error, ModelFileError):
-            raise
-        raise ModelFileError(f"{path}: not a whole mixedals file ({error})") from error
-    text = metadata.get("header", "")
-    if metadata.get("sha256") != _digest(text, tensors):
-        raise ModelFileError(f"{path}: the file is damaged: its contents don't match its digest")
-    header = json.loads(text)
-    if header["version"] > VERSION:
-        raise ModelFileError(
-            f"{path}: written by a newer mixedals (file version {header['version']}; this one "
-            f"reads up to {VERSION}): upgrade mixedals"
-        )
-    if header["kind"] != kind:
-        raise ModelFileError(f"{path}: holds a {header['kind']}, not a {kind}")
+        text = metadata.get("header", "")
+        if metadata.get("sha256") != _digest(text, tensors):
+            raise ModelFileError("the file is damaged: its contents don't match its digest")
+        header = json.loads(text)
+        if int(header["version"]) > VERSION:
+            raise ModelFileError(
+                f"written by a newer mixedals (file version {header['version']}; this one reads "
+                f"up to {VERSION}): upgrade mixedals"
+            )
+        if header["kind"] != kind:
+            raise ModelFileError(f"holds a {header['kind']}, not a {kind}")
     return cast("dict[str, Any]", header), tensors
 
 

@@ -49,14 +49,14 @@ def factors_from(header: Json, tensors: Tensors, prefix: str, n_threads: int) ->
     )
     if users.d != items.d:
         raise ModelFileError("the sides differ in the dimension of the common space")
-    return Factorisation(users, items, float(header["mean"]))
+    return Factorisation(users, items, _number(header["mean"]))
 
 
 def _side_from(name: str, header: Json, tensors: Tensors, prefix: str, n_threads: int) -> Side:
-    n, d = int(header["n"]), int(header["d"])
+    n, d = _integer(header["n"]), _integer(header["d"])
     tiers = []
     covered = np.zeros(_bounded(n, tensors, prefix), np.int64)
-    for p in map(int, header["dims"]):
+    for p in map(_integer, header["dims"]):
         rows = _tensor(tensors, f"{prefix}{p}.rows", np.int32, (None,))
         factors = _tensor(tensors, f"{prefix}{p}.factors", np.float32, (len(rows), p))
         projection = None
@@ -66,6 +66,8 @@ def _side_from(name: str, header: Json, tensors: Tensors, prefix: str, n_threads
             raise ModelFileError(f"{prefix}{p}: larger than the common space")
         if len(rows) and (rows.min() < 0 or rows.max() >= n):
             raise ModelFileError(f"{prefix}{p}.rows: out of bounds")
+        if (np.diff(rows) <= 0).any():
+            raise ModelFileError(f"{prefix}{p}.rows: must rise")
         np.add.at(covered, rows, 1)
         tiers.append(Tier(rows, factors, projection))
     if not (covered == 1).all():
@@ -99,7 +101,21 @@ def _tensor(
     )
     if tensor.dtype != dtype or not fits:
         raise ModelFileError(f"{name}: is {tensor.dtype} {tensor.shape}, must be {shape}")
+    if tensor.dtype.kind == "f" and not np.isfinite(tensor).all():
+        raise ModelFileError(f"{name}: not all of its numbers are finite")
     return tensor
+
+
+def _integer(value: Any) -> int:
+    if not isinstance(value, int):
+        raise ModelFileError(f"{value!r} stands where an integer must")
+    return value
+
+
+def _number(value: Any, least: float = -float("inf")) -> float:
+    if not isinstance(value, int | float) or not least <= value < float("inf"):
+        raise ModelFileError(f"{value!r} stands where a finite number from {least} must")
+    return float(value)
 
 
 def model_to(model: FittedModel) -> tuple[Json, Tensors]:
@@ -137,7 +153,7 @@ def model_from(header: Json, tensors: Tensors, n_threads: int) -> FittedModel:
         _rules_from(header["users_rules"]),
         _rules_from(header["items_rules"]),
         seen,
-        float(header["mean_rating"]),
+        _number(header["mean_rating"]),
     )
 
 
@@ -152,9 +168,9 @@ def _vocabulary_from(kind: str, tensors: Tensors, prefix: str, n: int) -> Vocabu
 def _rules_from(header: Json) -> SideRules:
     steps = header["steps"]
     return SideRules(
-        float(header["reg"]),
-        float(header["reg_exponent"]),
-        float(header["mean_count"]),
+        _number(header["reg"], 0),
+        _number(header["reg_exponent"], 0),
+        _number(header["mean_count"], 0),
         None if steps is None else SizeSteps(tuple(steps["limits"]), tuple(steps["dims"])),
     )
 
@@ -179,7 +195,7 @@ def history_from(rows: list[Json]) -> tuple[IterationRecord, ...]:
     """The history from JSON."""
     return tuple(
         IterationRecord(
-            int(row["iteration"]), Objective(**row["objective"]), row["metric"], row["seconds"]
+            _integer(row["iteration"]), Objective(**row["objective"]), row["metric"], row["seconds"]
         )
         for row in rows
     )

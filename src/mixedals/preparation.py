@@ -90,6 +90,8 @@ def make_problem(users: PreparedSide, items: PreparedSide, estimator: Any) -> Pr
 
 def mean_rating(ratings: Csr) -> float:
     """The mean rating, weighted where ratings have weights."""
+    if ratings.weights is not None and not ratings.weights.any():
+        raise ValueError("every rating has the weight 0: there is nothing to learn from")
     return float(np.average(ratings.values.astype(np.float64), weights=ratings.weights))
 
 
@@ -133,9 +135,9 @@ def _adopted(side: Side, known: Side, position: NDArray[np.int32]) -> Side:
     known_tiers = {tier.p: tier for tier in known.tiers}
 
     def adopted(tier: Tier) -> Tier:
-        if tier.p not in known_tiers or known.d != side.d:
+        source = known_tiers.get(tier.p)
+        if source is None or not len(source.rows) or known.d != side.d:
             return tier
-        source = known_tiers[tier.p]
         at = np.full(known.n, -1, np.int64)
         at[source.rows] = np.arange(len(source.rows))
         place = np.where(position[tier.rows] < 0, -1, at[position[tier.rows]])

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -11,13 +12,14 @@ from sklearn.exceptions import NotFittedError
 
 from mixedals import _kernels as kernels
 from mixedals import foldin
+from mixedals._columns import two_columns
 from mixedals._ids import Vocabulary
 from mixedals._threads import thread_count
 from mixedals.interactions import Interactions
 from mixedals.model import FittedModel, Seen
 
-# Users whose recommendations are made at once: bounds the memory beside the result.
-_BATCH = 16384
+# Recommendations that are made at once: bounds the memory beside the result.
+_BATCH = 1 << 18
 
 
 class UnknownIdError(KeyError):
@@ -162,11 +164,10 @@ class Recommender:
             Columns ``user``, ``item``, ``score`` and ``rank`` (from 1), ids in their own type,
             users in the order given. Memory beside it doesn't grow with the number of users.
         """
-        return pl.concat(
-            self.recommend_batches(
-                users, k, exclude_seen=exclude_seen, among=among, exclude=exclude
-            )
+        first, *others = self.recommend_batches(
+            users, k, exclude_seen=exclude_seen, among=among, exclude=exclude
         )
+        return pl.concat([first, *others]) if others else first
 
     def recommend_batches(
         self,
@@ -179,6 +180,7 @@ class Recommender:
     ) -> Iterator[pl.DataFrame]:
         """As :meth:`recommend`, some thousands of users at a time: for what memory can't hold."""
         model = self._fitted
+        _check_k(k)
         if users is None:
             user_rows = np.arange(len(model.users), dtype=np.int32)
         else:
@@ -188,8 +190,10 @@ class Recommender:
         position[candidates] = np.arange(len(candidates), dtype=np.int32)
         left, right = model.factors.scoring
         right = right if len(candidates) == len(model.items) else right[candidates]
-        for first in range(0, max(len(user_rows), 1), _BATCH):
-            batch = user_rows[first : first + _BATCH]
+        k = max(min(k, len(candidates)), 1)
+        size = max(_BATCH // k, 1)
+        for first in range(0, max(len(user_rows), 1), size):
+            batch = user_rows[first : first + size]
             left_out = (
                 model.seen.of(batch).relabelled(position)
                 if exclude_seen
@@ -238,19 +242,24 @@ class Recommender:
             Sizes of the users, as an array in their order or a mapping. By default the fitted
             sizing gives them from the number of ratings.
         """
-        return self._with(foldin.fold_in_users(self._fitted, interactions, dims))
+        return self._with(foldin.fold_in_users, interactions, dims)
 
     def fold_in_items(self, interactions: Interactions, *, dims: foldin.GivenSizes = None) -> Self:
         """The model with these items in it; as :meth:`fold_in_users` with the sides exchanged."""
-        return self._with(foldin.fold_in_items(self._fitted, interactions, dims))
+        return self._with(foldin.fold_in_items, interactions, dims)
 
     @property
     def _threads(self) -> int:
         return thread_count(self.n_threads)
 
-    def _with(self, model: FittedModel) -> Self:
+    def _with(self, fold_in: Any, interactions: Interactions, dims: foldin.GivenSizes) -> Self:
+        if not isinstance(interactions, Interactions):
+            raise TypeError(
+                f"new rows come as Interactions, not {type(interactions).__name__}: make them with "
+                "Interactions.from_frame or from_arrays"
+            )
         out = copy.copy(self)
-        out._model = model
+        out._model = fold_in(self._fitted, interactions, dims)
         return out
 
     def _similar(
@@ -264,29 +273,24 @@ class Recommender:
     ) -> pl.DataFrame:
         if metric not in ("cosine", "dot"):
             raise ValueError(f"metric={metric!r}: it must be 'cosine' or 'dot'")
+        _check_k(k)
         rows = _known(vocabulary, ids, f"{name}s")
         if metric == "cosine":
             lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
             vectors = (vectors / np.where(lengths > 0, lengths, 1)).astype(np.float32)
         each_itself = np.arange(len(rows) + 1)
-        found, scores = kernels.top_k(vectors[rows], vectors, k, each_itself, rows, self._threads)
+        found, scores = kernels.top_k(
+            vectors[rows], vectors, min(k, len(vectors)), each_itself, rows, self._threads
+        )
         everyone = np.arange(len(vocabulary), dtype=np.int32)
         return _ranking(
             (name, vocabulary, rows), (f"similar_{name}", vocabulary, everyone), found, scores
         )
 
 
-def two_columns(pairs: Any) -> tuple[Any, Any]:
-    """The two columns of a frame or an array of users and items."""
-    columns = list(getattr(pairs, "columns", ()))
-    if len(columns) == 2:
-        return pairs[columns[0]], pairs[columns[1]]
-    array = np.asarray(pairs)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise ValueError(
-            f"expected two columns, users and items; these have the shape {array.shape}"
-        )
-    return array[:, 0], array[:, 1]
+def _check_k(k: int) -> None:
+    if not isinstance(k, Integral) or k < 1:
+        raise ValueError(f"k={k!r}: it must be an integer from 1")
 
 
 def _known(vocabulary: Vocabulary, ids: ArrayLike, side: str) -> NDArray[np.int32]:

@@ -145,15 +145,15 @@ def explicit_sizes(
     """Dimensions given row by row, by an array in the vocabulary's order or a mapping from id."""
     if isinstance(sizes, Mapping):
         codes = vocabulary.encode(list(sizes))
-        out = np.zeros(len(vocabulary), np.int32)
-        out[codes[codes >= 0]] = np.fromiter(sizes.values(), np.int32, len(sizes))[codes >= 0]
+        out = np.zeros(len(vocabulary), np.int64)
+        out[codes[codes >= 0]] = _whole(list(sizes.values()))[codes >= 0]
         if missing := np.flatnonzero(out == 0).tolist():
             raise ValueError(
                 f"sizing: {len(missing)} {side} have no size in the mapping, first "
                 f"{vocabulary.ids[missing[0]]!r}"
             )
     else:
-        out = np.asarray(sizes, np.int32)
+        out = _whole(sizes)
         if out.shape != (len(vocabulary),):
             raise ValueError(
                 f"sizing: {side} need an array of {len(vocabulary)} sizes, one each in the order "
@@ -161,7 +161,14 @@ def explicit_sizes(
             )
     if len(strange := np.setdiff1d(out, dims)):
         raise ValueError(f"sizing: {side} have the sizes {strange.tolist()} that dims doesn't list")
-    return out
+    return out.astype(np.int32)
+
+
+def _whole(sizes: ArrayLike) -> NDArray[np.int64]:
+    given = np.asarray(sizes)
+    if given.dtype.kind not in "iu":
+        raise TypeError(f"sizing: sizes must be integers, but are of type {given.dtype}")
+    return given.astype(np.int64)
 
 
 def _nearest(values: ArrayLike, dims: Sequence[int]) -> NDArray[np.int64]:

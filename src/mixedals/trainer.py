@@ -2,7 +2,7 @@
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
 
 import numpy as np
@@ -93,10 +93,10 @@ class IterationRecord:
         }
 
 
-def history_frame(rows: Iterable[Mapping[str, float | int | None]]) -> pl.DataFrame:
-    """Records, as ``as_row`` gives them, as a table; types don't depend on what is in it."""
-    schema = {"metric": pl.Float64}
-    return pl.DataFrame(list(rows), schema_overrides=schema, infer_schema_length=None)
+def history_frame(records: Iterable[IterationRecord]) -> pl.DataFrame:
+    """A row for each record; types don't depend on what is in them."""
+    rows = [record.as_row() for record in records]
+    return pl.DataFrame(rows, schema_overrides={"metric": pl.Float64}, infer_schema_length=None)
 
 
 @dataclass(frozen=True)
@@ -170,11 +170,11 @@ def train(
             model, objective = iterate(state.model, problem, number)
             seconds = time.perf_counter() - began
             due = evaluate is not None and (number % eval_every == 0 or number == iterations)
-            value = evaluate(model) if evaluate is not None and due else None
+            value = float(evaluate(model)) if evaluate is not None and due else None
             record = IterationRecord(number, objective, value, seconds)
             state = _advanced(state, model, record, metric, has_validation=evaluate is not None)
             answers = [observer(state) for observer in observers]
-            if True in answers:
+            if any(answer is True for answer in answers):
                 break
     except KeyboardInterrupt:
         if state.iteration == 0:
@@ -182,6 +182,11 @@ def train(
         warnings.warn(
             f"training was interrupted: the model is that of iteration {state.best_iteration}, "
             f"of {state.iteration} whole ones",
+            stacklevel=3,
+        )
+    if np.isnan(state.best_metric) and any(r.metric is not None for r in state.history):
+        warnings.warn(
+            f"{metric.name} was NaN at every evaluation: the model is that of the last iteration",
             stacklevel=3,
         )
     return state
@@ -197,13 +202,9 @@ def _advanced(
 ) -> TrainingState:
     advanced = replace(state, model=model, history=(*state.history, record))
     value = record.metric
-    # Until something was evaluated, and without validation, the last iteration is the best known.
-    nothing_known = np.isnan(state.best_metric) and value is None
-    if (
-        nothing_known
-        or not has_validation
-        or (value is not None and metric.better(value, state.best_metric))
-    ):
+    # Until a metric is known, and without validation, the last iteration is the best known.
+    nothing_known = np.isnan(state.best_metric) or not has_validation
+    if nothing_known or (value is not None and metric.better(value, state.best_metric)):
         advanced = replace(
             advanced,
             best=model,
