@@ -11,7 +11,7 @@ ifneq ($(wildcard ../shared/data),)
 export MIXEDALS_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-fast lint format types sanitize bench dist nox clean
+.PHONY: demo test test-fast lint format types sanitize bench docs dist nox clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
@@ -42,6 +42,11 @@ sanitize: $(SANITIZE_VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks
+
+# The site, with every notebook run; a warning is an error.
+docs: $(VENV)/installed
+	$(BIN)/pip install --quiet --group docs
+	$(BIN)/sphinx-build --fail-on-warning --keep-going --quiet docs build/docs
 
 # The sdist, and the wheel made from it.
 dist: $(VENV)/python

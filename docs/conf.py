@@ -11,7 +11,7 @@ extensions = [
     "myst_nb",
     "numpydoc",
     "sphinx.ext.autodoc",
-    "sphinx.ext.mathjax",
+    "sphinx-mathjax-offline",
     "sphinx_copybutton",
 ]
 myst_enable_extensions = ["dollarmath"]
@@ -24,14 +24,10 @@ numpydoc_show_class_members = False
 autodoc_typehints = "none"
 nitpicky = False
 
-html_theme = "pydata_sphinx_theme"
+# All pages in one sidebar, also on phones; the pages fit into one level.
+html_theme = "furo"
 html_title = "mixedals"
-html_static_path: list[str] = []
 html_show_copyright = False
-html_theme_options = {
-    "show_toc_level": 2,
-    "navigation_with_keys": True,
-    "footer_start": [],
-    "footer_end": [],
-}
+html_show_sphinx = False
+html_theme_options = {"navigation_with_keys": True}
 exclude_patterns = ["_build", "notes"]
