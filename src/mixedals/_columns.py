@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import date
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -168,3 +169,8 @@ def scan(source: str | Path | list[str | Path]) -> pl.LazyFrame:
             f"{', '.join(_SCAN)}"
         )
     return _SCAN[suffixes.pop()](files)
+
+
+def scan_bytes(data: bytes, suffix: str) -> pl.LazyFrame:
+    """Open what a file with that suffix would hold, as a lazy frame."""
+    return _SCAN[suffix](BytesIO(data))
