@@ -184,20 +184,9 @@ class Recommender:
         else:
             user_rows = _known(model.users, users, "users")
         candidates = _candidates(model.items, among, exclude)
-        position = np.full(len(model.items), -1, np.int32)
-        position[candidates] = np.arange(len(candidates), dtype=np.int32)
-        left, right = model.factors.scoring
-        right = right if len(candidates) == len(model.items) else right[candidates]
-        for first in range(0, max(len(user_rows), 1), _BATCH):
-            batch = user_rows[first : first + _BATCH]
-            left_out = (
-                model.seen.of(batch).relabelled(position)
-                if exclude_seen
-                else Seen(np.zeros(len(batch) + 1, np.int64), np.empty(0, np.int32))
-            )
-            found, scores = kernels.top_k(
-                left[batch], right, k, left_out.indptr, left_out.indices, self._threads
-            )
+        for batch, found, scores in best_items(
+            model, user_rows, k, candidates, exclude_seen=exclude_seen, n_threads=self._threads
+        ):
             yield _ranking(
                 ("user", model.users, batch), ("item", model.items, candidates), found, scores
             )
@@ -274,6 +263,44 @@ class Recommender:
         return _ranking(
             (name, vocabulary, rows), (f"similar_{name}", vocabulary, everyone), found, scores
         )
+
+
+def best_items(
+    model: FittedModel,
+    users: NDArray[np.int32],
+    k: int,
+    candidates: NDArray[np.int32],
+    *,
+    exclude_seen: bool,
+    n_threads: int,
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]]:
+    """The k best of the candidates for each user, some thousands of users at a time.
+
+    Parameters
+    ----------
+    users, candidates
+        Positions; the candidates rise.
+
+    Yields
+    ------
+    The users (n,) of a batch, where among the candidates their best stand (n, k), and the scores
+    of these (n, k). Where fewer than k are left, the others are -1.
+    """
+    position = np.full(len(model.items), -1, np.int32)
+    position[candidates] = np.arange(len(candidates), dtype=np.int32)
+    left, right = model.factors.scoring
+    right = right if len(candidates) == len(model.items) else right[candidates]
+    for first in range(0, max(len(users), 1), _BATCH):
+        batch = users[first : first + _BATCH]
+        left_out = (
+            model.seen.of(batch).relabelled(position)
+            if exclude_seen
+            else Seen(np.zeros(len(batch) + 1, np.int64), np.empty(0, np.int32))
+        )
+        found, scores = kernels.top_k(
+            left[batch], right, k, left_out.indptr, left_out.indices, n_threads
+        )
+        yield batch, found, scores
 
 
 def two_columns(pairs: Any) -> tuple[Any, Any]:
