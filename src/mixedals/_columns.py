@@ -26,8 +26,9 @@ ALIASES = {
     "rating": ("rating", "ratings", "score", "stars", "starrating", "overall"),
     "timestamp": ("timestamp", "ts", "time", "date", "datetime", "unixtime", "ratedat"),
     "weight": ("weight",),
+    "title": ("title", "name", "movietitle", "filmtitle", "booktitle", "itemtitle", "productname"),
 }  # fmt: skip
-REQUIRED = ("user", "item", "rating")
+REQUIRED = ("user", "item", "rating", "title")
 
 _SCAN: dict[str, Callable[[Any], pl.LazyFrame]] = {
     ".csv": lambda files: pl.scan_csv(files, infer_schema_length=10_000, glob=False),

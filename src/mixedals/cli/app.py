@@ -5,7 +5,13 @@ from typing import Annotated
 import typer
 
 import mixedals
-from mixedals.cli.errors import Commands
+from mixedals.cli.errors import EXIT_CODES, Commands
+from mixedals.cli.evaluate import evaluate
+from mixedals.cli.fit import fit
+from mixedals.cli.inspect import inspect
+from mixedals.cli.predict import predict
+from mixedals.cli.recommend import recommend
+from mixedals.cli.similar import similar
 
 app = typer.Typer(
     name="mixedals",
@@ -14,6 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: " + ", ".join(f"{code} {what}" for code, what in EXIT_CODES.items()),
 )
 
 
@@ -31,6 +38,10 @@ def options(
     ] = False,
 ) -> None:
     """Matrix factorisation in which every user and item has an embedding of its own size."""
+
+
+for command in (fit, evaluate, predict, recommend, similar, inspect):
+    app.command(no_args_is_help=True)(command)
 
 
 def main() -> None:

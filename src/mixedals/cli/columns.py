@@ -18,7 +18,7 @@ STDIN = "-"
 Files = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILES...",
+        metavar="FILES",
         help="CSV, TSV, Parquet, Arrow or NDJSON files of one format, patterns such as "
         "'parts/*.parquet', or - for standard input.",
         show_default=False,
