@@ -7,6 +7,7 @@ import typer
 import mixedals
 from mixedals.cli.errors import EXIT_CODES, Commands
 from mixedals.cli.evaluate import evaluate
+from mixedals.cli.export import export
 from mixedals.cli.fit import fit
 from mixedals.cli.inspect import inspect
 from mixedals.cli.predict import predict
@@ -40,7 +41,7 @@ def options(
     """Matrix factorisation in which every user and item has an embedding of its own size."""
 
 
-for command in (fit, evaluate, predict, recommend, similar, inspect):
+for command in (fit, evaluate, predict, recommend, similar, inspect, export):
     app.command(no_args_is_help=True)(command)
 
 

@@ -36,7 +36,7 @@ def print_facts(facts: Mapping[str, Any]) -> None:
         values = value.items() if isinstance(value, Mapping) else [("", value)]
         for part, of in values:
             whole = isinstance(of, int) and not isinstance(of, bool)
-            label = f"{name} {part}".strip().replace("_", " ")
+            label = f"{name} {part}".strip()
             table.add_row(label, f"{of:,}" if whole else as_text(of))
     Console(markup=False).print(table)
 
