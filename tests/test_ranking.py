@@ -93,7 +93,9 @@ def test_deciles_are_the_scores_with_the_others_irrelevant(model, parts):
 def test_what_is_left_out_is_counted(model, parts):
     train, test = parts
     frame = pl.concat([train.to_frame(), test.to_frame()])
-    strange = frame.head(7).with_columns(user=pl.lit(10**6).cast(frame["user"].dtype), rating=pl.lit(5.0, pl.Float32))
+    strange = frame.head(7).with_columns(
+        user=pl.lit(10**6).cast(frame["user"].dtype), rating=pl.lit(5.0, pl.Float32)
+    )
     mixed = Interactions.from_frame(
         pl.concat([frame, strange.unique("item", maintain_order=True)]).sort("user", "item")
     )

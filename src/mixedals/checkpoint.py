@@ -58,22 +58,23 @@ def identity_of(
     """What a training depends on, small enough for a header: digests of arrays, and settings."""
     ratings = problem.by_user
     return {
-        "ratings": _digest(ratings.indptr, ratings.indices, ratings.values, ratings.weights),
-        "ids": _digest(problem.user_keys, problem.item_keys),
-        "penalties": _digest(problem.user_ridge, problem.item_ridge)
+        "ratings": digest(ratings.indptr, ratings.indices, ratings.values, ratings.weights),
+        "ids": digest(problem.user_keys, problem.item_keys),
+        "penalties": digest(problem.user_ridge, problem.item_ridge)
         + f" {problem.user_beta!r} {problem.item_beta!r}",
-        "sizes": _digest(start.model.users.dims, start.model.items.dims),
-        "start": _digest(start.model.users.common, start.model.items.common),
+        "sizes": digest(start.model.users.dims, start.model.items.dims),
+        "start": digest(start.model.users.common, start.model.items.common),
         "validation": None
         if validation is None
-        else _digest(validation.indptr, validation.indices, validation.values),
+        else digest(validation.indptr, validation.indices, validation.values),
         "projection_sampling": problem.sampled,
         "mean": start.model.mean,
         **settings,
     }
 
 
-def _digest(*arrays: NDArray[Any] | None) -> str:
+def digest(*arrays: NDArray[Any] | None) -> str:
+    """A digest of the arrays' bytes."""
     digest = hashlib.blake2b(digest_size=16)
     for array in arrays:
         if array is not None:

@@ -81,4 +81,3 @@ def _digest(header: str, tensors: Tensors) -> str:
         digest.update(f"\0{name}\0{tensor.dtype}\0{tensor.shape}\0".encode())
         digest.update(tensor.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
-

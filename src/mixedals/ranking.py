@@ -114,7 +114,7 @@ def evaluate_ranking(
         k, limit, int(sums[0, 3]), len(users), n_unknown, n_seen,
         **_means(sums[0]),
         coverage=float(recommended.mean()),
-        deciles=pl.DataFrame(of_decile),
+        deciles=pl.DataFrame(of_decile).fill_nan(None),
     )  # fmt: skip
 
 
@@ -202,9 +202,10 @@ def _user_sums(hits: NDArray[np.bool_], n_relevant: NDArray[np.int64]) -> NDArra
     )
 
 
-def _means(sums: NDArray[np.float64]) -> dict[str, float | None]:
+def _means(sums: NDArray[np.float64]) -> dict[str, float]:
+    """Means by name; NaN over nobody."""
     n = sums[3]
     return {
-        name: float(value / n) if n else None
+        name: float(value / n) if n else float("nan")
         for name, value in zip(("recall", "ndcg", "map"), sums, strict=False)
     }

@@ -15,7 +15,7 @@ from mixedals.tiers import STREAMS, Factorisation, Side
 from mixedals.updates import Sample, solve_projections, solve_rows
 
 
-class TrainingInterrupted(UserWarning):  # noqa: N818 - a warning, not an error
+class TrainingInterrupted(UserWarning):
     """Ctrl-C ended a training; the model is that of whole iterations."""
 
 

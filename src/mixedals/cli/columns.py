@@ -105,11 +105,11 @@ class Columns:
             raise type(error)(as_options(str(error))) from error
 
 
-def scan_stdin(format: Format) -> "pl.LazyFrame":
-    """Standard input as a frame."""
+def scan_stdin(of: Format) -> "pl.LazyFrame":
+    """Standard input, of that format, as a frame."""
     from mixedals._columns import scan_bytes
 
-    return scan_bytes(sys.stdin.buffer.read(), f".{format}")
+    return scan_bytes(sys.stdin.buffer.read(), f".{of}")
 
 
 def as_options(message: str) -> str:

@@ -60,7 +60,7 @@ def exit_code(error: Exception) -> int | None:
     return next((code for kind, code in codes.items() if isinstance(error, kind)), None)
 
 
-def _show_warning(message: Warning | str, *_: Any) -> None:
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     _say(f"warning: {message}")
 
 

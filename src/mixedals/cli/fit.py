@@ -15,7 +15,7 @@ from mixedals.cli.options import with_groups
 from mixedals.cli.output import AsJson, as_bytes, print_facts, print_frame, print_json
 from mixedals.cli.parts import Parts, PartsOptions, Validation
 from mixedals.cli.sizing import SizingOptions
-from mixedals.cli.training import Settings, TrainingOptions
+from mixedals.cli.training import PenaltyOptions, TrainingOptions
 
 if TYPE_CHECKING:
     from mixedals import MixedALS
@@ -34,6 +34,7 @@ def fit(
     columns: Columns,
     parts_options: PartsOptions,
     sizing: SizingOptions,
+    penalties: PenaltyOptions,
     training: TrainingOptions,
     output: ModelOutput = None,
     validation: Validation = None,
@@ -48,7 +49,6 @@ def fit(
             help="Keep the training's state here, and go on from it if it is there already.",
         ),
     ] = None,
-    settings: Settings = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Say sizes, parameters and memory, and train nothing."),
@@ -64,7 +64,7 @@ def fit(
             raise typer.BadParameter("say where the model goes", param_hint="--output")
         check_writable(output)
     parts = parts_options.parts(files, columns, validation)
-    model = training.estimator(sizing, parts.train)
+    model = training.estimator(parts.train, **sizing.parameters(), **penalties.parameters())
     if dry_run:
         _print_plan(model, parts, as_json=as_json)
         return

@@ -1,6 +1,5 @@
 """What commands that ask a model share: its file, ids as they are typed, titles of items."""
 
-import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -12,6 +12,8 @@ from rich.table import Table
 if TYPE_CHECKING:
     import polars as pl
 
+_WIDE = 200
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
@@ -38,7 +40,7 @@ def print_facts(facts: Mapping[str, Any]) -> None:
             whole = isinstance(of, int) and not isinstance(of, bool)
             label = f"{name} {part}".strip()
             table.add_row(label, f"{of:,}" if whole else as_text(of))
-    Console(markup=False).print(table)
+    _console().print(table)
 
 
 def print_frame(frame: "pl.DataFrame", title: str | None = None) -> None:
@@ -48,7 +50,7 @@ def print_frame(frame: "pl.DataFrame", title: str | None = None) -> None:
         table.add_column(name, justify="right" if dtype.is_numeric() else "left", overflow="fold")
     for row in frame.iter_rows():
         table.add_row(*map(as_text, row))
-    Console(markup=False).print(table)
+    _console().print(table)
 
 
 def as_text(value: Any) -> str:
@@ -56,7 +58,7 @@ def as_text(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
-        return f"{value:.4f}" if abs(value) < 1000 else f"{value:,.0f}"
+        return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
     return str(value)
 
 
@@ -65,6 +67,12 @@ def as_bytes(n: float) -> str:
     units = ["B", "kB", "MB", "GB", "TB"]
     power = min(int(math.log10(max(n, 1)) // 3), len(units) - 1)
     return f"{n / 1000**power:.3g} {units[power]}"
+
+
+def _console() -> Console:
+    """Stdout; without a terminal, tables are as wide as they need."""
+    console = Console(markup=False)
+    return console if console.is_terminal else Console(markup=False, width=_WIDE)
 
 
 def _jsonable(value: Any) -> Any:

@@ -83,7 +83,7 @@ class PartsOptions:
         note(f"read {', '.join(files)}: {data!r}")
         if self.binarise is None:
             return data
-        bounds = _numbers(self.binarise, "--binarise")
+        bounds = numbers(self.binarise, "--binarise")
         if len(bounds) != 2 or not bounds[0] < bounds[1]:
             raise typer.BadParameter(
                 f"{self.binarise!r} must be two rising numbers", param_hint="--binarise"
@@ -122,7 +122,7 @@ class PartsOptions:
     def _split(self, data: "Interactions") -> tuple["Interactions", ...]:
         from mixedals import split_at_random, split_by_time
 
-        fractions = _numbers(self.fractions, "--fractions")
+        fractions = numbers(self.fractions, "--fractions")
         if len(fractions) not in (2, 3) or min(fractions) <= 0 or abs(sum(fractions) - 1) > 1e-6:
             raise typer.BadParameter(
                 f"{self.fractions!r} must be two or three positive numbers with the sum 1",
@@ -133,7 +133,8 @@ class PartsOptions:
         return split_at_random(data, fractions, self.split_seed)
 
 
-def _numbers(text: str, option: str) -> tuple[float, ...]:
+def numbers(text: str, option: str) -> tuple[float, ...]:
+    """Numbers as they are typed: 0.8,0.1,0.1."""
     try:
         return tuple(map(float, text.split(",")))
     except ValueError as error:

@@ -82,7 +82,5 @@ def _sink_parquet(batches: Iterator["pl.DataFrame"], path: Path) -> None:
     from polars.io.plugins import register_io_source
 
     first = next(batches)
-    frames = register_io_source(
-        lambda *_: itertools.chain([first], batches), schema=first.schema
-    )
+    frames = register_io_source(lambda *_: itertools.chain([first], batches), schema=first.schema)
     frames.sink_parquet(path)

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -55,18 +55,18 @@ class SizingOptions:
         typer.Option(help="Of power-law: how many groups of rows.", rich_help_panel=_PANEL),
     ] = 8
 
-    def sizes(self) -> tuple[int, ...]:
-        """The allowed sizes."""
-        try:
-            return tuple(int(p) for p in self.dims.split(","))
-        except ValueError as error:
-            raise typer.BadParameter(
-                f"{self.dims!r} must be whole numbers with commas between them, as in 2,4,6",
-                param_hint="--dims",
-            ) from error
+    def parameters(self) -> dict[str, Any]:
+        """As the estimator takes them, checked."""
+        import numpy as np
 
-    def rule(self) -> "Sizing":
-        """The rule."""
+        dims, rule = sizes_of(self.dims), self._rule()
+        try:
+            rule.fit(np.ones(1, np.int64), dims)
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
+        return {"dims": dims, "sizing": rule}
+
+    def _rule(self) -> "Sizing":
         from mixedals import PopularitySizing, PowerLawSizing, UniformSizing
 
         if self.sizing == Rule.popularity:
@@ -74,3 +74,14 @@ class SizingOptions:
         if self.sizing == Rule.power_law:
             return PowerLawSizing(self.temperature, self.partitions)
         return UniformSizing()
+
+
+def sizes_of(text: str) -> tuple[int, ...]:
+    """Embedding sizes as they are typed: 2,4,6."""
+    try:
+        return tuple(sorted(int(p) for p in text.split(",")))
+    except ValueError as error:
+        raise typer.BadParameter(
+            f"{text!r} must be whole numbers with commas between them, as in 2,4,6",
+            param_hint="--dims",
+        ) from error

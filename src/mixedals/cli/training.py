@@ -1,4 +1,4 @@
-"""The estimator's parameters as options, and the TOML files that may give them."""
+"""The estimator's parameters as options but for the sizes, and the TOML files that give them."""
 
 import tomllib
 from dataclasses import dataclass
@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-
-from mixedals.cli.sizing import SizingOptions
 
 if TYPE_CHECKING:
     from mixedals import Interactions, MixedALS
@@ -45,17 +43,22 @@ def _take_settings(ctx: typer.Context, path: Path | None) -> Path | None:
         settings = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise typer.BadParameter(f"{path}: {error}") from error
+    parameters: list[Any] = ctx.command.params
     options = {
-        option.name for option in ctx.command.params if option.param_type_name == "option"
-    } - {"settings"}
-    values = {name.replace("-", "_"): _as_typed(value) for name, value in settings.items()}
-    unknown = sorted(set(values) - options)
-    if unknown:
+        option.name: option.multiple
+        for option in parameters
+        if option.param_type_name == "option" and option.name != "settings"
+    }
+    values = {name.replace("-", "_"): value for name, value in settings.items()}
+    if unknown := sorted(set(values) - set(options)):
         raise typer.BadParameter(
-            f"{path}: {', '.join(unknown)}: there is no such option; there are "
-            f"{', '.join(sorted(name for name in options if name))}"
+            f"{path}: there is no option {', '.join(unknown)}; there are "
+            f"{', '.join(sorted(options))}"
         )
-    ctx.default_map = {**(ctx.default_map or {}), **values}
+    ctx.default_map = {
+        name: [*map(_as_typed, value)] if options[name] else _as_typed(value)
+        for name, value in values.items()
+    }
     return path
 
 
@@ -86,17 +89,9 @@ Threads = Annotated[
 
 
 @dataclass(frozen=True)
-class TrainingOptions:
-    """The parameters of ``MixedALS`` but for the sizes; names and meanings are the same."""
+class PenaltyOptions:
+    """The penalties of ``MixedALS``."""
 
-    projection: Annotated[
-        Projection,
-        typer.Option(
-            help="Smaller embeddings get into the common space by learned matrices, or padded "
-            "with zeros.",
-            rich_help_panel=_MODEL,
-        ),
-    ] = Projection.learned
     reg: Annotated[
         str,
         typer.Option(
@@ -121,6 +116,28 @@ class TrainingOptions:
             rich_help_panel=_MODEL,
         ),
     ] = "1000"
+
+    def parameters(self) -> dict[str, Any]:
+        """As the estimator takes them."""
+        return {
+            "reg": a_side(self.reg, "--reg"),
+            "reg_exponent": self.reg_exponent,
+            "projection_reg": a_side(self.projection_reg, "--projection-reg"),
+        }
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """The parameters of ``MixedALS`` but for sizes and penalties."""
+
+    projection: Annotated[
+        Projection,
+        typer.Option(
+            help="Smaller embeddings get into the common space by learned matrices, or padded "
+            "with zeros.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = Projection.learned
     projection_sampling: Annotated[
         Sampling | None,
         typer.Option(
@@ -172,35 +189,28 @@ class TrainingOptions:
     ] = None
     random_state: Annotated[int, typer.Option(min=0, help="Seed.", rich_help_panel=_TRAINING)] = 0
     n_threads: Threads = None
+    settings: Settings = None
 
-    def estimator(self, sizing: SizingOptions, train: "Interactions") -> "MixedALS":
-        """The estimator with these parameters, checked, for these ratings."""
-        import numpy as np
-
+    def estimator(self, train: "Interactions", **others: Any) -> "MixedALS":
+        """The estimator for these ratings, its parameters checked."""
         from mixedals import MixedALS
         from mixedals._parameters import check_parameters
 
-        metric = self.metric or metric_for(train)
         model = MixedALS(
-            sizing.sizes(),
-            sizing.rule(),
-            self.projection.value,
-            reg=a_side(self.reg, "--reg"),
-            reg_exponent=self.reg_exponent,
-            projection_reg=a_side(self.projection_reg, "--projection-reg"),
-            projection_sampling=self.projection_sampling and self.projection_sampling.value,
+            projection=self.projection.value,
+            projection_sampling="paper" if self.projection_sampling else None,
             global_mean=self.global_mean,
             biases=self.biases,
             iterations=self.iterations,
             eval_every=self.eval_every,
-            metric=metric.value,
+            metric=(self.metric or metric_for(train)).value,
             patience=self.patience,
             random_state=self.random_state,
             n_threads=self.n_threads,
+            **others,
         )
         try:
             check_parameters(model.get_params(deep=False))
-            sizing.rule().fit(np.ones(1, np.int64), sorted(sizing.sizes()))
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
         return model

@@ -2,7 +2,7 @@
 
 A folder of ``users.parquet`` and ``items.parquet`` (id, ``embedding`` of as many numbers as the row
 has dimensions, ``bias`` where there are some), ``projections.parquet`` (``side``, ``p``,
-``learned``, and ``projection``, d x p numbers row by row, for every p below d) and ``compact.json``.
+``learned``, and ``projection``, d x p numbers row by row, for each p below d), ``compact.json``.
 A row's vector in the common space is ``projection @ embedding``, or ``embedding`` itself at p = d.
 """
 
@@ -58,7 +58,6 @@ class CommonSpace:
 
 def write_compact(model: Recommender, folder: str | os.PathLike[str]) -> list[Path]:
     """Write the compact form of a fitted model; ``compact.json`` comes last."""
-
     paths = []
     projections: list[dict[str, Any]] = []
     about: dict[str, Any] = {"version": _VERSION}

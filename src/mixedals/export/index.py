@@ -1,7 +1,6 @@
 """A vector index of the items (USearch), and how often it finds what is there to find."""
 
 import os
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np

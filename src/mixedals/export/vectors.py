@@ -39,7 +39,6 @@ def write_parquet(model: Recommender, folder: str | os.PathLike[str]) -> list[Pa
     The column of the ids is ``user`` or ``item``; UUIDs are text. Without biases there is no such
     column.
     """
-
     paths = []
     for name, vocabulary, side, biases in sides_of(model):
         columns = {name: vocabulary.values, "vector": pl.Series(side.common)}
@@ -50,12 +49,11 @@ def write_parquet(model: Recommender, folder: str | os.PathLike[str]) -> list[Pa
 
 
 def write_numpy(model: Recommender, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write ``user_vectors.npy`` (float32, n x d), ``user_ids.npy``, ``user_biases.npy``; items too.
+    """Write ``user_vectors.npy`` (float32, n x d), ``user_ids.npy``, ``user_biases.npy``; so items.
 
     Vectors can be mapped into memory (``np.load(path, mmap_mode="r")``); nothing is pickled: ids of
     strings are NumPy's strings, UUIDs their text.
     """
-
     paths = []
     for name, vocabulary, side, biases in sides_of(model):
         arrays = {"vectors": side.common, "ids": _unpickled_ids(vocabulary), "biases": biases}
