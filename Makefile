@@ -11,7 +11,7 @@ ifneq ($(wildcard ../shared/data),)
 export MIXEDALS_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-fast lint format types sanitize bench clean
+.PHONY: demo test test-fast lint format types sanitize bench dist nox clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
@@ -42,6 +42,16 @@ sanitize: $(SANITIZE_VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks
+
+# The sdist, and the wheel made from it.
+dist: $(VENV)/python
+	$(BIN)/pip install --quiet build
+	$(BIN)/python -m build --outdir dist .
+
+# The tests against the installed wheel, for each Python, and with the lowest dependencies.
+nox: $(VENV)/python
+	$(BIN)/pip install --quiet nox uv
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/nox
 
 clean:
 	rm -rf $(VENV) $(SANITIZE_VENV) build dist

@@ -1,12 +1,15 @@
+from __future__ import annotations
+
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 from hypothesis import settings
 
-from mixedals import Interactions
-from mixedals.synthetic import generate_ratings
+if TYPE_CHECKING:
+    from mixedals import Interactions
 
 settings.register_profile("mixedals", deadline=None, derandomize=True)
 settings.load_profile("mixedals")
@@ -15,6 +18,10 @@ settings.load_profile("mixedals")
 @pytest.fixture(scope="session")
 def stars() -> Interactions:
     """One to five stars of 300 users for 120 items."""
+    # Not at the top: it imports polars, which crashes under the thread sanitizer, and the kernel
+    # tests that run there don't need it.
+    from mixedals.synthetic import generate_ratings
+
     return generate_ratings(300, 120, 6000, random_state=1)
 
 

@@ -132,7 +132,7 @@ class Vocabulary:
         if 8 * len(stored) < len(self):  # a hash table of all ids would cost more
             at = self.values.search_sorted(stored).clip(0, len(self) - 1)
             found = (self.values.gather(at) == stored).fill_null(False).to_numpy()
-            return np.where(found, at.to_numpy(), -1).astype(np.int32)
+            return np.where(found, at.to_numpy().astype(np.int32), np.int32(-1))
         table = pl.LazyFrame(
             {
                 "id": self.values,
