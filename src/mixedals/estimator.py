@@ -6,9 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self
 
+import numpy as np
 import polars as pl
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
+from sklearn.utils import RegressorTags, column_or_1d
 
 from mixedals import persist
 from mixedals._parameters import check_parameters, seed_of
@@ -28,7 +30,7 @@ from mixedals.preparation import (
     prepare_side,
     warm_state,
 )
-from mixedals.recommender import Recommender, two_columns
+from mixedals.recommender import Recommender, column_names, two_columns
 from mixedals.sizing import PopularitySizing, SideSizing, Sizing
 from mixedals.trainer import IterationRecord, TrainingState, history_frame, train
 from mixedals.updates import SolveError
@@ -169,7 +171,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         check_parameters(self.get_params(deep=False))
         if checkpoint is not None and not isinstance(self.random_state, int):
             raise ValueError("checkpoint: random_state must be an integer, to be the same again")
-        data = X if isinstance(X, Interactions) else Interactions.from_arrays(*two_columns(X), y)
+        data = self._interactions(X, y)
         self.seed_ = seed_of(self.random_state)
         n_threads = thread_count(self.n_threads)
         users = prepare_side("users", data.user_vocabulary, data.by_user, self)
@@ -241,6 +243,56 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
             mean_rating=mean,
         )
         return self
+
+    def score(self, X: Any, y: ArrayLike | None = None) -> float:
+        """The parameter ``metric`` on these ratings, negated where smaller values are better.
+
+        So greater is better, as scikit-learn's searches need it. Pairs whose user or item the model
+        doesn't know are predicted to be the mean rating.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+        """
+        if isinstance(X, Interactions):
+            frame = X.to_frame()
+            y = frame["rating"]
+            predicted = self.predict(frame["user"], frame["item"], unknown="mean")
+        else:
+            predicted = self.predict(X, unknown="mean")
+        metric = metric_of(self.metric)
+        value = metric.function(np.asarray(y, np.float32), predicted)
+        return value if metric.greater_is_better else -value
+
+    def _interactions(self, X: Any, y: ArrayLike | None) -> Interactions:
+        """The ratings, and scikit-learn's attributes for what they came in."""
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if isinstance(X, Interactions):
+            return X
+        if y is None:
+            raise ValueError(
+                "fit requires y to be passed, but the target y is None: give the ratings, or "
+                "Interactions in place of both"
+            )
+        if getattr(y, "ndim", 1) == 2:
+            y = column_or_1d(y, warn=True)
+        data = Interactions.from_arrays(*two_columns(X), y)
+        self.n_features_in_ = 2
+        names = column_names(X)
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return data
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that this predicts numbers, from ids of any type."""
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor"
+        tags.regressor_tags = RegressorTags(poor_score=True)  # of made-up ids
+        tags.target_tags.required = True
+        tags.input_tags.string = True
+        return tags
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fitted model to a file, which is either whole or what was there before.

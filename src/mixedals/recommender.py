@@ -108,9 +108,10 @@ class Recommender:
         """
         if unknown not in ("nan", "mean"):
             raise ValueError(f"unknown={unknown!r}: it must be 'nan' or 'mean'")
-        if items is None:
-            users, items = two_columns(users)
         model = self._fitted
+        if items is None:
+            self._check_names(users)
+            users, items = two_columns(users)
         user_rows, item_rows = model.users.encode(users), model.items.encode(items)
         if len(user_rows) != len(item_rows):
             raise ValueError(f"{len(user_rows)} users but {len(item_rows)} items: give pairs")
@@ -233,6 +234,12 @@ class Recommender:
         """The model with these items in it; as :meth:`fold_in_users` with the sides exchanged."""
         return self._with(foldin.fold_in_items(self._fitted, interactions, dims))
 
+    def _check_names(self, pairs: Any) -> None:
+        """Refuses a table with other column names, or in another order, than that of ``fit``."""
+        names, fitted = column_names(pairs), getattr(self, "feature_names_in_", None)
+        if names is not None and fitted is not None and names != fitted.tolist():
+            raise ValueError(f"expected the columns {fitted.tolist()} of fit, but got {names}")
+
     @property
     def _threads(self) -> int:
         return thread_count(self.n_threads)
@@ -303,15 +310,25 @@ def best_items(
         yield batch, found, scores
 
 
+def column_names(table: Any) -> list[Any] | None:
+    """The names of a frame's columns; None for what has none."""
+    columns = getattr(table, "columns", None)
+    return None if columns is None else list(columns)
+
+
 def two_columns(pairs: Any) -> tuple[Any, Any]:
     """The two columns of a frame or an array of users and items."""
-    columns = list(getattr(pairs, "columns", ()))
-    if len(columns) == 2:
-        return pairs[columns[0]], pairs[columns[1]]
+    if hasattr(pairs, "tocoo"):
+        raise TypeError(
+            "sparse data is not two columns: give Interactions.from_matrix the matrix, and fit that"
+        )
+    names = column_names(pairs)
+    if names is not None and len(names) == 2:
+        return pairs[names[0]], pairs[names[1]]
     array = np.asarray(pairs)
     if array.ndim != 2 or array.shape[1] != 2:
         raise ValueError(
-            f"expected two columns, users and items; these have the shape {array.shape}"
+            f"Reshape your data: expected two columns, users and items, not the shape {array.shape}"
         )
     return array[:, 0], array[:, 1]
 
