@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from scipy.sparse import issparse
+from scipy.sparse import csr_array, issparse
 from sklearn.base import clone, is_regressor
 from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import DataConversionWarning
@@ -115,8 +115,6 @@ def test_ratings_are_needed(table):
     with pytest.warns(DataConversionWarning):
         MixedALS(iterations=1).fit(X, y[:, None])
     with pytest.raises(TypeError, match=r"from_matrix"):
-        from scipy.sparse import csr_array
-
         MixedALS().fit(csr_array(X.to_numpy()), y)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 import polars as pl
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import RegressorTags, column_or_1d
 
@@ -101,6 +101,8 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
     >>> model.predict(["bob"], [2]).shape
     (1,)
     """
+
+    feature_names_in_: NDArray[np.object_]
 
     def __init__(
         self,
@@ -289,7 +291,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         """Tell scikit-learn that this predicts numbers, from ids of any type."""
         tags = super().__sklearn_tags__()
         tags.estimator_type = "regressor"
-        tags.regressor_tags = RegressorTags(poor_score=True)  # of made-up ids
+        tags.regressor_tags = RegressorTags(poor_score=True)  # the checks' tables have no ids
         tags.target_tags.required = True
         tags.input_tags.string = True
         return tags
