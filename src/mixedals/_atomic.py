@@ -40,6 +40,8 @@ def check_writable(path: str | os.PathLike[str]) -> None:
 
 
 def _beside(path: Path) -> Path:
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent}")
     if path.exists() and not path.is_file():
         raise OSError(f"{path} is not a file, so nothing can be written in its place")
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")

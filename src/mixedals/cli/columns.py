@@ -113,5 +113,6 @@ def scan_stdin(of: Format) -> "pl.LazyFrame":
 
 
 def as_options(message: str) -> str:
-    """An error of the library, which names Python's arguments, as the shell has them."""
+    """An error of the library, which speaks of Python's arguments, in terms of the shell's."""
+    message = message.partition("\nRead it with")[0]
     return re.sub(r'\b([a-z]+)="([^"]*)"', r"--\1 \2", message)

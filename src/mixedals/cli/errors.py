@@ -3,44 +3,53 @@
 import signal
 import sys
 import warnings
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-FAILED, DATA, MODEL, UNKNOWN_ID, MISSING_EXTRA, INTERRUPTED = 1, 3, 4, 5, 6, 130
+FAILED, USAGE, DATA, MODEL, UNKNOWN_ID, MISSING_EXTRA, INTERRUPTED = 1, 2, 3, 4, 5, 6, 130
 
 EXIT_CODES = {
     0: "done",
-    FAILED: "a file can't be read or written, or anything not below",
-    2: "the command line or the settings are wrong",
-    DATA: "the ratings can't be used as they are",
-    MODEL: "the model file can't be used",
-    UNKNOWN_ID: "the model doesn't know an id",
-    MISSING_EXTRA: "a package of an extra isn't installed",
-    INTERRUPTED: "stopped by Ctrl-C; fit has saved the model of the last whole iteration",
+    FAILED: "a file can't be read or written",
+    USAGE: "wrong options or settings",
+    DATA: "ratings that can't be used",
+    MODEL: "not a whole model file",
+    UNKNOWN_ID: "an id that the model doesn't know",
+    MISSING_EXTRA: "a package of an extra is missing",
+    INTERRUPTED: "stopped by Ctrl-C, what is whole is kept",
 }
+
+# Typer has its own copy of click since 0.26: both have this class above what Typer exports.
+UsageError: type[Any] = typer.BadParameter.__bases__[0]
 
 
 class Commands(TyperGroup):
     """The group of all commands, which turns their errors into lines and codes."""
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command that was asked for."""
+    def main(self, *args: Any, **kwargs: Any) -> NoReturn:
+        """Run the command that was asked for, and exit."""
         warnings.showwarning = _show_warning
         if hasattr(signal, "SIGPIPE"):  # in `mixedals ... | head`, end when head does
             signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt as error:
-            _say("interrupted")
-            raise typer.Exit(INTERRUPTED) from error
+            code = super().main(*args, **{**kwargs, "standalone_mode": False})
+        except UsageError as error:
+            if type(error).__name__ == "NoArgsIsHelpError":
+                print(error.ctx.get_help())
+            else:
+                where = f"; {error.ctx.command_path} --help says what is right" if error.ctx else ""
+                _say(error.format_message().rstrip(".") + where)
+            code = USAGE
         except Exception as error:
             code = exit_code(error)
             if code is None:
                 raise
-            _say(str(error))
-            raise typer.Exit(code) from error
+            _say(_message(error))
+        if code == INTERRUPTED:
+            _say("interrupted")
+        sys.exit(code)
 
 
 def exit_code(error: Exception) -> int | None:
@@ -58,6 +67,12 @@ def exit_code(error: Exception) -> int | None:
         (ValueError, TypeError, ArithmeticError, PolarsError): DATA,
     }
     return next((code for kind, code in codes.items() if isinstance(error, kind)), None)
+
+
+def _message(error: Exception) -> str:
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error) or type(error).__name__
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

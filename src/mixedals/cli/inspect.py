@@ -1,12 +1,9 @@
 """``mixedals inspect``: what a model is."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from mixedals.cli.models import ModelFile
-from mixedals.cli.output import AsJson, print_facts, print_frame, print_json
+from mixedals.cli.output import AsJson, PlotFile, print_facts, print_frame, print_json
 
 if TYPE_CHECKING:
     from mixedals import MixedALS
@@ -16,10 +13,7 @@ _SHOWN = 12
 
 def inspect(
     model: ModelFile,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw history and sizes into a .png, .svg or .pdf file."),
-    ] = None,
+    plot: PlotFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what a model is: sizes, where the parameters went, history.

@@ -3,11 +3,14 @@
 import json
 import math
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
+
+from mixedals._extras import require
 
 if TYPE_CHECKING:
     import polars as pl
@@ -22,6 +25,23 @@ def note(text: str) -> None:
     console = Console(stderr=True, highlight=False)
     if console.is_terminal:
         console.print(text, style="dim", markup=False)
+
+
+def _checked_plot(path: Path | None) -> Path | None:
+    """Refuse now what couldn't be drawn after hours of work."""
+    if path is not None:
+        if path.suffix not in (".png", ".svg", ".pdf"):
+            raise typer.BadParameter(f"{path} must end in .png, .svg or .pdf")
+        require("matplotlib", "plot")
+    return path
+
+
+PlotFile = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", callback=_checked_plot, help="Draw it into a .png, .svg or .pdf file."
+    ),
+]
 
 
 def print_json(values: Mapping[str, Any]) -> None:
@@ -39,7 +59,7 @@ def print_facts(facts: Mapping[str, Any]) -> None:
         for part, of in values:
             whole = isinstance(of, int) and not isinstance(of, bool)
             label = f"{name} {part}".strip()
-            table.add_row(label, f"{of:,}" if whole else as_text(of))
+            table.add_row(label, f"{of:,}" if whole else _as_text(of, ".4g"))
     _console().print(table)
 
 
@@ -49,17 +69,8 @@ def print_frame(frame: "pl.DataFrame", title: str | None = None) -> None:
     for name, dtype in frame.schema.items():
         table.add_column(name, justify="right" if dtype.is_numeric() else "left", overflow="fold")
     for row in frame.iter_rows():
-        table.add_row(*map(as_text, row))
+        table.add_row(*(_as_text(value, ".4f") for value in row))
     _console().print(table)
-
-
-def as_text(value: Any) -> str:
-    """A value as tables show it."""
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-    return str(value)
 
 
 def as_bytes(n: float) -> str:
@@ -73,6 +84,14 @@ def _console() -> Console:
     """Stdout; without a terminal, tables are as wide as they need."""
     console = Console(markup=False)
     return console if console.is_terminal else Console(markup=False, width=_WIDE)
+
+
+def _as_text(value: Any, precision: str) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return format(value, precision if abs(value) < 1000 else ",.0f")
+    return str(value)
 
 
 def _jsonable(value: Any) -> Any:

@@ -47,7 +47,7 @@ def _take_settings(ctx: typer.Context, path: Path | None) -> Path | None:
     options = {
         option.name: option.multiple
         for option in parameters
-        if option.param_type_name == "option" and option.name != "settings"
+        if option.param_type_name == "option" and option.name not in ("settings", "as_json")
     }
     values = {name.replace("-", "_"): value for name, value in settings.items()}
     if unknown := sorted(set(values) - set(options)):

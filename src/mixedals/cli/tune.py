@@ -12,7 +12,7 @@ from mixedals.cli.columns import Columns, Files
 from mixedals.cli.errors import INTERRUPTED
 from mixedals.cli.fit import ModelOutput
 from mixedals.cli.options import with_groups
-from mixedals.cli.output import AsJson, note, print_facts, print_frame, print_json
+from mixedals.cli.output import AsJson, PlotFile, note, print_facts, print_frame, print_json
 from mixedals.cli.parts import PartsOptions, Validation, numbers
 from mixedals.cli.sizing import sizes_of
 from mixedals.cli.training import TrainingOptions
@@ -93,9 +93,7 @@ def tune(
     max_parameters: Annotated[
         int | None, typer.Option(min=1, help="Pass over models that have more.")
     ] = None,
-    plot: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Draw the search, into .png, .svg or .pdf.")
-    ] = None,
+    plot: PlotFile = None,
     save_settings: Annotated[
         Path | None,
         typer.Option(metavar="TOML", help="Write the best settings, for fit --settings."),
