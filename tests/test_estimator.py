@@ -99,7 +99,7 @@ def test_only_true_ends_a_training(stars):
 def test_what_cannot_be_fitted_says_why(stars):
     frame = stars.to_frame()
     pairs = frame.select("user", "item")
-    with pytest.raises(ValueError, match="y is missing"):
+    with pytest.raises(ValueError, match="y is None"):
         MixedALS().fit(pairs)
     with pytest.raises(ValueError, match="y is given"):
         MixedALS().fit(stars, frame["rating"])

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import date
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -27,8 +28,9 @@ ALIASES = {
     "rating": ("rating", "ratings", "score", "stars", "starrating", "overall"),
     "timestamp": ("timestamp", "ts", "time", "date", "datetime", "unixtime", "ratedat"),
     "weight": ("weight",),
+    "title": ("title", "name", "movietitle", "filmtitle", "booktitle", "itemtitle", "productname"),
 }  # fmt: skip
-REQUIRED = ("user", "item", "rating")
+REQUIRED = ("user", "item", "rating", "title")
 
 _SCAN: dict[str, Callable[..., pl.LazyFrame]] = {
     ".csv": partial(pl.scan_csv, infer_schema_length=10_000),
@@ -148,39 +150,52 @@ def columns_of(
     return {role: to_series(frame[name], repr(name)) for role, name in taken.items()}, taken
 
 
+def column_names(table: Any) -> list[Any] | None:
+    """Give the names of a frame's columns; None for what has none."""
+    return _names(_opened(table)) if _is_frame(table) else None
+
+
 def two_columns(pairs: Any) -> tuple[pl.Series, pl.Series]:
     """Take the columns of a frame, or an array, that has two: users and items."""
-    if isinstance(pairs, np.ndarray | list | tuple):
-        array = np.asarray(pairs)
-        if array.ndim != 2 or array.shape[1] != 2:
-            raise ValueError(
-                f"expected two columns, users and items; these have the shape {array.shape}"
-            )
-        users, items = array.T
-    else:
+    if hasattr(pairs, "tocoo"):
+        raise TypeError(
+            "sparse data is not two columns: give Interactions.from_matrix the matrix, and fit that"
+        )
+    if _is_frame(pairs):
         frame = _opened(pairs)
-        names = _names(frame)
-        if len(names) != 2:
-            raise ValueError(f"expected two columns, users and items; these are {names}")
-        if isinstance(frame, pl.LazyFrame):
-            frame = frame.collect()
-        users, items = (frame[name] for name in names)
+        frame = frame.collect() if isinstance(frame, pl.LazyFrame) else frame
+        columns = [frame[name] for name in _names(frame)]
+        shape: tuple[int, ...] = (len(columns[0]) if columns else 0, len(columns))
+    else:
+        array = np.asarray(pairs)
+        columns, shape = list(array.T), array.shape
+    if len(shape) != 2 or shape[1] != 2:
+        raise ValueError(
+            f"Reshape your data: expected two columns, users and items, not the shape {shape}"
+        )
+    users, items = columns
     return to_series(users, "users"), to_series(items, "items")
+
+
+def _is_frame(table: Any) -> bool:
+    pandas = hasattr(table, "iloc") and hasattr(table, "columns")
+    arrow = hasattr(table, "__arrow_c_stream__")
+    return pandas or arrow or isinstance(table, Mapping | pl.LazyFrame)
 
 
 def _opened(frame: Any) -> Any:
     """Give what has names and, by name, columns: the frame itself, or one of polars."""
-    if isinstance(frame, Mapping | pl.DataFrame | pl.LazyFrame) or hasattr(frame, "iloc"):  # pandas
-        return frame
-    if not hasattr(frame, "__arrow_c_stream__"):
+    if not _is_frame(frame):
         raise TypeError(
             f"a {type(frame).__name__} isn't a frame: give a polars or pandas DataFrame, an "
             "Arrow table or a dict of arrays; or use from_arrays, from_matrix or read"
         )
+    if isinstance(frame, Mapping | pl.LazyFrame) or hasattr(frame, "iloc"):
+        return frame
     return pl.DataFrame(frame)
 
 
-def _names(frame: Any) -> list[str]:
+def _names(frame: Any) -> list[Any]:
     polars = isinstance(frame, pl.DataFrame | pl.LazyFrame)
     return list(frame.collect_schema() if polars else frame)
 
@@ -206,13 +221,24 @@ def scan(
             f"can't read files that end in {sorted(suffixes)}: give files of one format, of "
             f"{', '.join(_SCAN)}"
         )
-    opened = _SCAN[suffixes.pop()]
-    frame = opened(files)
-    if opened in (_SCAN[".csv"], _SCAN[".tsv"]):
-        # Ratings that are whole in the first lines may have halves further on.
-        schema = frame.collect_schema()
-        taken = recognise(list(schema), given)
-        numbers = [taken[role] for role in ("rating", "weight") if role in taken]
-        whole = [name for name in numbers if schema[name].is_integer()]
-        frame = opened(files, schema_overrides=dict.fromkeys(whole, pl.Float64))
-    return frame
+    suffix = suffixes.pop()
+    return _with_halves(partial(_SCAN[suffix], files), suffix, given)
+
+
+def scan_bytes(data: bytes, suffix: str, given: Mapping[str, str | bool | None]) -> pl.LazyFrame:
+    """Open what a file with that suffix would hold, as a lazy frame."""
+    return _with_halves(lambda **options: _SCAN[suffix](BytesIO(data), **options), suffix, given)
+
+
+def _with_halves(
+    opened: Callable[..., pl.LazyFrame], suffix: str, given: Mapping[str, str | bool | None]
+) -> pl.LazyFrame:
+    """Open text so that ratings that are whole in the first lines may have halves further on."""
+    frame = opened()
+    if suffix not in (".csv", ".tsv"):
+        return frame
+    schema = frame.collect_schema()
+    taken = recognise(list(schema), given)
+    numbers = [taken[role] for role in ("rating", "weight") if role in taken]
+    whole = [name for name in numbers if schema[name].is_integer()]
+    return opened(schema_overrides=dict.fromkeys(whole, pl.Float64))

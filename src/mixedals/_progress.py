@@ -1,4 +1,4 @@
-"""A progress bar of training, in terminals and notebooks."""
+"""Progress bars, in terminals and notebooks."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -7,12 +7,15 @@ from mixedals.trainer import TrainingState
 
 
 @contextmanager
-def training_progress(
-    shown: bool | None, iterations: int, done: int, metric: str
-) -> Iterator[Callable[[TrainingState], None]]:
-    """An observer that shows where training stands; None shows it to people, not to files."""
+def progress_bar(
+    shown: bool | None, what: str, total: int, done: int
+) -> Iterator[Callable[[int, str], None]]:
+    """A function that shows how much is done and how it stands.
+
+    ``shown`` None shows the bar to people, not to files.
+    """
     if shown is False:
-        yield lambda _state: None
+        yield lambda _done, _standing: None
         return
     from rich.console import Console
     from rich.progress import (
@@ -33,13 +36,22 @@ def training_progress(
         TextColumn("{task.fields[standing]}"),
     )
     with Progress(*columns, console=console, disable=not visible, transient=True) as progress:
-        task = progress.add_task("Training", total=iterations, completed=done, standing="")
+        task = progress.add_task(what, total=total, completed=done, standing="")
+        yield lambda done, standing: progress.update(task, completed=done, standing=standing)
 
-        def show(state: TrainingState) -> None:
+
+@contextmanager
+def training_progress(
+    shown: bool | None, iterations: int, done: int, metric: str
+) -> Iterator[Callable[[TrainingState], None]]:
+    """An observer that shows where training stands."""
+    with progress_bar(shown, "Training", iterations, done) as show:
+
+        def observe(state: TrainingState) -> None:
             standing = f"objective {state.history[-1].objective.total:.5g}"
             evaluated = [record for record in state.history if record.metric is not None]
             if evaluated:
                 standing += f"  {metric} {evaluated[-1].metric:.4f}"
-            progress.update(task, completed=state.iteration, standing=standing)
+            show(state.iteration, standing)
 
-        yield show
+        yield observe

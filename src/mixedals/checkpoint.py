@@ -73,12 +73,12 @@ def identity_of(
     """What a training depends on, small enough for a header: digests of arrays, and settings."""
     ratings = problem.by_user
     return {
-        "ratings": _digest(ratings.indptr, ratings.indices, ratings.values, ratings.weights),
-        "ids": _digest(problem.user_keys, problem.item_keys),
-        "penalties": _digest(problem.user_ridge, problem.item_ridge)
+        "ratings": digest(ratings.indptr, ratings.indices, ratings.values, ratings.weights),
+        "ids": digest(problem.user_keys, problem.item_keys),
+        "penalties": digest(problem.user_ridge, problem.item_ridge)
         + f" {problem.user_beta!r} {problem.item_beta!r}",
-        "sizes": _digest(start.model.users.dims, start.model.items.dims),
-        "start": _digest(start.model.users.common, start.model.items.common),
+        "sizes": digest(start.model.users.dims, start.model.items.dims),
+        "start": digest(start.model.users.common, start.model.items.common),
         "validation": None if validation is None else _digest_of(validation),
         "projection_sampling": problem.sampled,
         "mean": start.model.mean,
@@ -91,10 +91,11 @@ def identity_of(
 def _digest_of(data: Interactions) -> str:
     ratings = data.by_user
     ids = data.user_vocabulary.keys(), data.item_vocabulary.keys()
-    return _digest(*ids, ratings.indptr, ratings.indices, ratings.values)
+    return digest(*ids, ratings.indptr, ratings.indices, ratings.values)
 
 
-def _digest(*arrays: NDArray[Any] | None) -> str:
+def digest(*arrays: NDArray[Any] | None) -> str:
+    """A digest of the arrays' bytes."""
     digest = hashlib.blake2b(digest_size=16)
     for array in arrays:
         if array is not None:

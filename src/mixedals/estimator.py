@@ -7,11 +7,13 @@ from numbers import Integral
 from pathlib import Path
 from typing import Any, Literal, Self
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
+from sklearn.utils import RegressorTags, column_or_1d
 
 from mixedals import persist
-from mixedals._columns import two_columns
+from mixedals._columns import column_names, two_columns
 from mixedals._parameters import check_parameters, seed_of
 from mixedals._progress import training_progress
 from mixedals._threads import thread_count
@@ -101,6 +103,8 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
     (1,)
     """
 
+    feature_names_in_: NDArray[np.object_]
+
     def __init__(
         self,
         dims: int | Sequence[int] = (2, 4, 6),
@@ -170,7 +174,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         check_parameters(self.get_params(deep=False))
         if checkpoint is not None and not isinstance(self.random_state, Integral):
             raise ValueError("checkpoint: random_state must be an integer, to be the same again")
-        data = _interactions(X, y)
+        data = self._interactions(X, y)
         if validation is not None and not isinstance(validation, Interactions):
             raise TypeError(
                 f"validation must be Interactions, not {type(validation).__name__}: make them with "
@@ -256,6 +260,60 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         self._history = history
         self.history_ = history_frame(history)
 
+    def score(self, X: Any, y: ArrayLike | None = None) -> float:
+        """The parameter ``metric`` on these ratings, negated where smaller values are better.
+
+        So greater is better, as scikit-learn's searches need it. Pairs whose user or item the model
+        doesn't know are predicted to be the mean rating.
+
+        Parameters
+        ----------
+        X, y
+            As in :meth:`fit`.
+        """
+        if isinstance(X, Interactions):
+            frame = X.to_frame()
+            y = frame["rating"]
+            predicted = self.predict(frame["user"], frame["item"], unknown="mean")
+        else:
+            predicted = self.predict(X, unknown="mean")
+        metric = metric_of(self.metric)
+        value = metric.function(np.asarray(y, np.float32), predicted)
+        return value if metric.greater_is_better else -value
+
+    def _interactions(self, X: Any, y: ArrayLike | None) -> Interactions:
+        """The ratings, and scikit-learn's attributes for what they came in."""
+        if hasattr(self, "feature_names_in_"):
+            del self.feature_names_in_
+        if isinstance(X, Interactions):
+            if y is not None:
+                raise ValueError("y is given, but X are Interactions, which have their ratings")
+            if not len(X):
+                raise ValueError("there are no ratings: the interactions are empty")
+            return X
+        if y is None:
+            raise ValueError(
+                "fit requires y to be passed, but the target y is None: give the ratings, or "
+                "Interactions in place of both"
+            )
+        if getattr(y, "ndim", 1) == 2:
+            y = column_or_1d(y, warn=True)
+        data = Interactions.from_arrays(*two_columns(X), y)
+        self.n_features_in_ = 2
+        names = column_names(X)
+        if names is not None and all(isinstance(name, str) for name in names):
+            self.feature_names_in_ = np.array(names, dtype=object)
+        return data
+
+    def __sklearn_tags__(self) -> Any:
+        """Tell scikit-learn that this predicts numbers, from ids of any type."""
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "regressor"
+        tags.regressor_tags = RegressorTags(poor_score=True)  # the checks' tables have no ids
+        tags.target_tags.required = True
+        tags.input_tags.string = True
+        return tags
+
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the fitted model to a file, which is either whole or what was there before.
 
@@ -275,19 +333,6 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
             "history": persist.history_to(self._history),
         }
         write_file(path, "model", header, tensors)
-
-
-def _interactions(X: Any, y: ArrayLike | None) -> Interactions:
-    """What is fitted to: ``X`` itself, or the ratings ``y`` of the table ``X``; not empty."""
-    if isinstance(X, Interactions):
-        if y is not None:
-            raise ValueError("y is given, but X are Interactions, which have their ratings")
-        if not len(X):
-            raise ValueError("there are no ratings: the interactions are empty")
-        return X
-    if y is None:
-        raise ValueError("y is missing: X is a table of users and items, and y are their ratings")
-    return Interactions.from_arrays(*two_columns(X), y)
 
 
 def load(path: str | os.PathLike[str]) -> MixedALS:

@@ -197,11 +197,12 @@ class Interactions:
         starts = starts_of_pairs(indptr, indices)
         if starts is not None and duplicates == "error":
             at = starts[np.diff(starts, append=len(indices)) > 1][0]
-            user = users.ids[np.searchsorted(indptr, at, side="right") - 1]
+            row = np.searchsorted(indptr, [at], side="right") - 1
+            user, item = users.decode(row)[0], items.decode(indices[[at]])[0]
             raise ValueError(
                 f"{len(indices) - len(starts):,} of {len(indices):,} rows rate an item that the "
                 f"same user has rated before. The first pair: user={user!r}, "
-                f"item={items.ids[indices[at]]!r} in rows {order[at]} and {order[at + 1]}, counted "
+                f"item={item!r} in rows {order[at]} and {order[at + 1]}, counted "
                 'from 0. Say duplicates="last" to keep the latest rating of a pair, or '
                 'duplicates="mean" for their mean'
             )

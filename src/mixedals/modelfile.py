@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -18,6 +17,8 @@ import polars as pl
 from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
+
+from mixedals._atomic import replacing
 
 VERSION = 1
 _FORMAT = "mixedals"
@@ -56,30 +57,11 @@ def write_file(path: str | os.PathLike[str], kind: str, header: Header, tensors:
     tensors
         Arrays by name.
     """
-    path = Path(path).resolve()  # a link stays a link
-    if path.exists() and not path.is_file():
-        raise FileExistsError(f"{path} is there, and isn't a file that could be replaced")
     text = json.dumps({"version": VERSION, "kind": kind, **header}, default=np.generic.item)
     tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
     data = save(tensors, {"format": _FORMAT, "header": text, "sha256": _digest(text, tensors)})
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-    # The rename itself is on disk only once its folder is.
-    with contextlib.suppress(OSError):
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
 
 
 def read_file(
@@ -114,9 +96,3 @@ def _digest(header: str, tensors: Tensors) -> str:
         digest.update(f"\0{name}\0{tensor.dtype}\0{tensor.shape}\0".encode())
         digest.update(tensor.reshape(-1).view(np.uint8).data)
     return digest.hexdigest()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -12,7 +12,7 @@ from sklearn.exceptions import NotFittedError
 
 from mixedals import _kernels as kernels
 from mixedals import foldin
-from mixedals._columns import two_columns
+from mixedals._columns import column_names, two_columns
 from mixedals._ids import Vocabulary
 from mixedals._threads import thread_count
 from mixedals.interactions import Interactions
@@ -110,9 +110,10 @@ class Recommender:
         """
         if unknown not in ("nan", "mean"):
             raise ValueError(f"unknown={unknown!r}: it must be 'nan' or 'mean'")
-        if items is None:
-            users, items = two_columns(users)
         model = self._fitted
+        if items is None:
+            self._check_names(users)
+            users, items = two_columns(users)
         user_rows, item_rows = model.users.encode(users), model.items.encode(items)
         if len(user_rows) != len(item_rows):
             raise ValueError(f"{len(user_rows)} users but {len(item_rows)} items: give pairs")
@@ -186,22 +187,9 @@ class Recommender:
         else:
             user_rows = _known(model.users, users, "users")
         candidates = _candidates(model.items, among, exclude)
-        position = np.full(len(model.items), -1, np.int32)
-        position[candidates] = np.arange(len(candidates), dtype=np.int32)
-        left, right = model.factors.scoring
-        right = right if len(candidates) == len(model.items) else right[candidates]
-        k = max(min(k, len(candidates)), 1)
-        size = max(_BATCH // k, 1)
-        for first in range(0, max(len(user_rows), 1), size):
-            batch = user_rows[first : first + size]
-            left_out = (
-                model.seen.of(batch).relabelled(position)
-                if exclude_seen
-                else Seen(np.zeros(len(batch) + 1, np.int64), np.empty(0, np.int32))
-            )
-            found, scores = kernels.top_k(
-                left[batch], right, k, left_out.indptr, left_out.indices, self._threads
-            )
+        for batch, found, scores in best_items(
+            model, user_rows, k, candidates, exclude_seen=exclude_seen, n_threads=self._threads
+        ):
             yield _ranking(
                 ("user", model.users, batch), ("item", model.items, candidates), found, scores
             )
@@ -248,6 +236,12 @@ class Recommender:
         """The model with these items in it; as :meth:`fold_in_users` with the sides exchanged."""
         return self._with(foldin.fold_in_items, interactions, dims)
 
+    def _check_names(self, pairs: Any) -> None:
+        """Refuses a table with other column names, or in another order, than that of ``fit``."""
+        names, fitted = column_names(pairs), getattr(self, "feature_names_in_", None)
+        if names is not None and fitted is not None and names != fitted.tolist():
+            raise ValueError(f"expected the columns {fitted.tolist()} of fit, but got {names}")
+
     @property
     def _threads(self) -> int:
         return thread_count(self.n_threads)
@@ -291,6 +285,46 @@ class Recommender:
 def _check_k(k: int) -> None:
     if not isinstance(k, Integral) or k < 1:
         raise ValueError(f"k={k!r}: it must be an integer from 1")
+
+
+def best_items(
+    model: FittedModel,
+    users: NDArray[np.int32],
+    k: int,
+    candidates: NDArray[np.int32],
+    *,
+    exclude_seen: bool,
+    n_threads: int,
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.float32]]]:
+    """The k best of the candidates for each user, some thousands at a time.
+
+    Parameters
+    ----------
+    users, candidates
+        Positions; the candidates rise.
+
+    Yields
+    ------
+    The users (n,) of a batch, where among the candidates their best stand, and the scores of these,
+    (n, k), or narrower where there are fewer than k candidates. Where fewer are left, -1.
+    """
+    position = np.full(len(model.items), -1, np.int32)
+    position[candidates] = np.arange(len(candidates), dtype=np.int32)
+    left, right = model.factors.scoring
+    right = right if len(candidates) == len(model.items) else right[candidates]
+    k = max(min(k, len(candidates)), 1)
+    size = max(_BATCH // k, 1)
+    for first in range(0, max(len(users), 1), size):
+        batch = users[first : first + size]
+        left_out = (
+            model.seen.of(batch).relabelled(position)
+            if exclude_seen
+            else Seen(np.zeros(len(batch) + 1, np.int64), np.empty(0, np.int32))
+        )
+        found, scores = kernels.top_k(
+            left[batch], right, k, left_out.indptr, left_out.indices, n_threads
+        )
+        yield batch, found, scores
 
 
 def _known(vocabulary: Vocabulary, ids: ArrayLike, side: str) -> NDArray[np.int32]:

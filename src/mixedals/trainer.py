@@ -15,6 +15,10 @@ from mixedals.tiers import STREAMS, Factorisation, Side
 from mixedals.updates import Sample, solve_projections, solve_rows
 
 
+class TrainingInterrupted(UserWarning):
+    """Ctrl-C ended a training; the model is that of whole iterations."""
+
+
 @dataclass(frozen=True)
 class Problem:
     """What is minimised: equation als_proj for these ratings and penalties.
@@ -182,6 +186,7 @@ def train(
         warnings.warn(
             f"training was interrupted: the model is that of iteration {state.best_iteration}, "
             f"of {state.iteration} whole ones",
+            TrainingInterrupted,
             stacklevel=3,
         )
     if np.isnan(state.best_metric) and any(r.metric is not None for r in state.history):

@@ -1,16 +1,28 @@
-"""The command ``mixedals``: its subcommands, and errors in one line."""
+"""The command ``mixedals`` and its subcommands."""
 
-import sys
+from typing import Annotated
 
 import typer
 
 import mixedals
+from mixedals.cli.errors import EXIT_CODES, Commands
+from mixedals.cli.evaluate import evaluate
+from mixedals.cli.export import export
+from mixedals.cli.fit import fit
+from mixedals.cli.inspect import inspect
+from mixedals.cli.predict import predict
+from mixedals.cli.recommend import recommend
+from mixedals.cli.similar import similar
+from mixedals.cli.tune import tune
 
 app = typer.Typer(
     name="mixedals",
-    help="Matrix factorisation in which every user and item has an embedding of its own size.",
+    cls=Commands,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: " + ", ".join(f"{code} {what}" for code, what in EXIT_CODES.items()),
 )
 
 
@@ -22,16 +34,18 @@ def _print_version(asked: bool) -> None:
 
 @app.callback()
 def options(
-    version: bool = typer.Option(
-        False, "--version", callback=_print_version, is_eager=True, help="Print the version."
-    ),
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Say the version."),
+    ] = False,
 ) -> None:
-    """Options of the command itself."""
+    """Matrix factorisation in which every user and item has an embedding of its own size."""
+
+
+for command in (fit, evaluate, predict, recommend, similar, inspect, tune, export):
+    app.command(no_args_is_help=True)(command)
 
 
 def main() -> None:
-    """Runs the command; an error that a user can mend is one line and exit code 1."""
-    try:
-        app()
-    except (ValueError, TypeError, ArithmeticError, LookupError, OSError) as error:
-        sys.exit(f"mixedals: {error}")
+    """Run the command that the shell's arguments name."""
+    app()

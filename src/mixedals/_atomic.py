@@ -1,0 +1,55 @@
+"""Files that are there whole or not at all."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+@contextlib.contextmanager
+def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
+    """An empty file beside ``path`` to write to, which takes its place when all went well.
+
+    What was at ``path`` before stays until then. A link is followed; what isn't a file, such as a
+    device, is refused.
+    """
+    path = Path(path).resolve()
+    temporary = _beside(path)
+    try:
+        yield temporary
+        with temporary.open("rb+") as file:
+            os.fsync(file.fileno())
+        temporary.chmod(0o666 & ~_umask())
+        temporary.replace(path)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    # The rename itself is on disk only once its folder is.
+    with contextlib.suppress(OSError):
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+
+
+def check_writable(path: str | os.PathLike[str]) -> None:
+    """Raises OSError where ``replacing`` would, before there is anything to write."""
+    _beside(Path(path).resolve()).unlink()
+
+
+def _beside(path: Path) -> Path:
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"there is no folder {path.parent}")
+    if path.exists() and not path.is_file():
+        raise FileExistsError(f"{path} is not a file, so nothing can be written in its place")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    os.close(handle)
+    return Path(name)
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,111 @@
+"""Figures of models and searches, with Matplotlib (the extra ``plot``)."""
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from mixedals._atomic import replacing
+from mixedals._extras import require
+from mixedals.metrics import metric_of
+from mixedals.plan import fitted_tiers
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from mixedals.estimator import MixedALS
+    from mixedals.tuning import Search
+
+_SIDES = ("users", "items")
+
+
+def plot_model(model: "MixedALS") -> "Figure":
+    """The history of a fitted model, and where its parameters went."""
+    figure = _figure(10, 3.6)
+    history_axes, size_axes = figure.subplots(1, 2)
+    _draw_history(history_axes, model)
+    _draw_tiers(size_axes, fitted_tiers(model))
+    return figure
+
+
+def plot_search(search: "Search") -> "Figure":
+    """A search: the frontier, and the metric by each parameter."""
+    trials, name = search.trials, metric_of(search.estimator().metric).name
+    searched = [name for name in trials.columns if name in search.study.best_trial.params]
+    figure = _figure(10, 6)
+    axes = figure.subplots(2, 3).ravel()
+    _draw_frontier(axes[0], search, name)
+    for at, parameter in zip(axes[1:], searched, strict=False):
+        _draw_parameter(at, trials, parameter, name)
+    for at in axes[1 + len(searched) :]:
+        at.remove()
+    return figure
+
+
+def save(figure: "Figure", path: str | os.PathLike[str]) -> None:
+    """Write a figure to a file whose suffix says the format."""
+    path = Path(path)
+    with replacing(path) as temporary:
+        figure.savefig(temporary, format=path.suffix[1:], dpi=150)
+
+
+def _figure(width: float, height: float) -> "Figure":
+    figure: Figure = require("matplotlib.figure", "plot").Figure(
+        figsize=(width, height), layout="constrained"
+    )
+    return figure
+
+
+def _draw_history(axes: "Axes", model: "MixedALS") -> None:
+    history = model.history_
+    axes.plot(history["iteration"], history["objective"], color="C0")
+    axes.set(xlabel="iteration", title="Training")
+    axes.xaxis.set_major_locator(require("matplotlib.ticker", "plot").MaxNLocator(integer=True))
+    axes.set_ylabel("objective", color="C0")
+    evaluated = history.filter(pl.col("metric").is_not_null())
+    if len(evaluated):
+        right = axes.twinx()
+        right.plot(evaluated["iteration"], evaluated["metric"], "o-", color="C1")
+        right.axvline(model.best_iteration_, color="C1", linestyle=":")
+        right.set_ylabel(f"{metric_of(model.metric).name} on validation ratings", color="C1")
+
+
+def _draw_tiers(axes: "Axes", tiers: pl.DataFrame) -> None:
+    sizes = tiers["p"].unique().sort().to_list()
+    place = np.arange(len(sizes))
+    for shift, side in zip((-0.2, 0.2), _SIDES, strict=True):
+        of_side = dict(tiers.filter(side=side).select("p", "parameters").iter_rows())
+        heights = [of_side.get(p, 0) for p in sizes]
+        axes.bar(place + shift, heights, width=0.4, label=side)
+    axes.set_xticks(place, [str(p) for p in sizes])
+    axes.set(xlabel="embedding size", ylabel="parameters", title="Where the parameters went")
+    axes.legend(frameon=False)
+
+
+def _draw_frontier(axes: "Axes", search: "Search", metric: str) -> None:
+    trials, frontier = search.trials, search.frontier()
+    axes.scatter(trials["n_parameters"], trials["metric"], s=12, color="0.7")
+    axes.plot(frontier["n_parameters"], frontier["metric"], "o-", drawstyle="steps-post")
+    axes.set(xlabel="parameters", ylabel=metric, title="Best at each budget")
+    _make_logarithmic(axes, trials["n_parameters"])
+
+
+def _draw_parameter(axes: "Axes", trials: pl.DataFrame, parameter: str, metric: str) -> None:
+    trials = trials.sort("n_parameters")  # sets of sizes from small to large
+    axes.scatter(trials[parameter], trials["metric"], s=14)
+    axes.set(xlabel=parameter, ylabel=metric)
+    if parameter in ("gamma", "reg", "projection_reg"):
+        _make_logarithmic(axes, trials[parameter])
+
+
+def _make_logarithmic(axes: "Axes", values: pl.Series) -> None:
+    """A logarithmic axis that has labels however few decades it spans."""
+    ticker = require("matplotlib.ticker", "plot")
+    low, high = np.quantile(values, [0, 1])
+    axes.set_xscale("log")
+    axes.xaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5) if high < 30 * low else (1,)))
+    axes.xaxis.set_major_formatter(ticker.StrMethodFormatter("{x:,g}"))
+    axes.xaxis.set_minor_formatter(ticker.NullFormatter())
