@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 import mixedals
+from mixedals.cli import datasets
 from mixedals.cli.errors import EXIT_CODES, Commands
 from mixedals.cli.evaluate import evaluate
 from mixedals.cli.export import export
@@ -44,6 +45,7 @@ def options(
 
 for command in (fit, evaluate, predict, recommend, similar, inspect, tune, export):
     app.command(no_args_is_help=True)(command)
+app.add_typer(datasets.app, name="datasets")
 
 
 def main() -> None:

@@ -1,0 +1,107 @@
+"""Text in blocks of whole lines, so that a file is never in memory as a whole."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO
+
+import polars as pl
+
+BLOCK = 1 << 25
+
+
+class WrongLineError(ValueError):
+    """A line isn't what the layout wants.
+
+    Attributes
+    ----------
+    number
+        Which line of the text it is, from 0.
+    reason
+        What is wrong, in words.
+    """
+
+    def __init__(self, number: int, reason: str) -> None:
+        super().__init__(f"line {number + 1:,}: {reason}")
+        self.number = number
+        self.reason = reason
+
+
+@dataclass(frozen=True)
+class LineFormat:
+    """What a line of ratings is.
+
+    Attributes
+    ----------
+    shown
+        The line as people write it down, for errors.
+    separator
+        What stands between values.
+    pattern
+        What a right line looks like.
+    schema
+        Names and types of its values.
+    """
+
+    shown: str
+    separator: bytes
+    pattern: re.Pattern[bytes]
+    schema: Mapping[str, type[pl.DataType]]
+
+    def frame(self, text: bytes) -> pl.DataFrame:
+        """The values of whole lines, each of which ends with a newline."""
+        separator = self.separator
+        if len(separator) > 1:
+            text, separator = text.replace(separator, b"\t"), b"\t"
+        reason = ""
+        try:
+            frame = pl.read_csv(
+                text,
+                has_header=False,
+                schema=self.schema,
+                separator=separator.decode(),
+                quote_char=None,
+                glob=False,
+            )
+        except pl.exceptions.PolarsError as error:
+            reason = str(error).partition("\n")[0]
+        else:
+            if frame.height == text.count(b"\n") and not any(frame.null_count().row(0)):
+                return frame
+        for number, line in enumerate(text.replace(b"\t", self.separator).splitlines()):
+            if not self.pattern.fullmatch(line):
+                raise WrongLineError(number, f"{quoted(line)} isn't {self.shown}")
+        raise ValueError(f"lines aren't {self.shown}: {reason}")
+
+
+def blocks(stream: IO[bytes]) -> Iterator[bytes]:
+    r"""Whole lines of a file, many at a time, each of which ends with \n."""
+    rest = b""
+    while data := stream.read(BLOCK):
+        lines, newline, rest = (rest + data).rpartition(b"\n")
+        if newline:
+            yield _plain(lines + newline)
+    if rest:
+        yield _plain(rest + b"\n")
+
+
+def _plain(text: bytes) -> bytes:
+    r"""The text without empty lines, and with \n where lines end with \r\n or \r."""
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    if b"\n\n" in text:
+        text = re.sub(rb"\n{2,}", b"\n", text)
+    return text.removeprefix(b"\n")
+
+
+def quoted(line: bytes) -> str:
+    """A line for an error, cut where it is long."""
+    return repr(decoded(line[:60]))
+
+
+def decoded(text: bytes) -> str:
+    """Text in UTF-8 or, as older sets have it, Latin-1."""
+    try:
+        return text.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return text.decode("latin-1")
