@@ -95,6 +95,29 @@ def solve_rows(
     return factors, losses
 
 
+def leave_one_out(
+    ratings: Ratings,
+    rows: Sequence[int],
+    features: ArrayLike,
+    known: ArrayLike | None,
+    ridge: ArrayLike,
+    sizes: Sequence[int],
+) -> Matrix:
+    """Squared error of each listed row, at each size: every rating left out, and x fitted anew."""
+    z_all, known = np.asarray(features, float64), or_zeros(known, ratings.n_columns)
+    errors = np.zeros((len(rows), len(sizes)))
+    for i, (u, penalty) in enumerate(zip(rows, np.asarray(ridge, float64), strict=True)):
+        columns, values, weight = ratings.row(u)
+        target = values - known[columns]
+        for j, p in enumerate(sizes):
+            z = z_all[columns, :p]
+            for k in range(len(columns)):
+                others = np.arange(len(columns)) != k
+                x = solve(z[others], target[others], weight[others], penalty)
+                errors[i, j] += weight[k] * (target[k] - z[k] @ x) ** 2
+    return errors
+
+
 # The projection of a tier.
 
 

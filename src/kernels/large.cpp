@@ -147,8 +147,8 @@ void Workspace::sum(const Features& features, Span ratings, float shift) {
     }
 }
 
-/// gram = U^T U for its first n rows and columns, U in its place, in panels of W rows.
-bool Workspace::factorise(std::int64_t n, std::int64_t ld, float ridge) {
+/// In panels of W rows.
+std::int64_t Workspace::factorise(std::int64_t n, std::int64_t ld, float ridge) {
     constexpr float least_pivot = 1e-5f;  // below it, rounding has eaten the pivot
     float* g = gram_.data();
     for (std::int64_t j = 0; j < n; ++j) g[j * ld + j] += ridge;
@@ -159,7 +159,7 @@ bool Workspace::factorise(std::int64_t n, std::int64_t ld, float ridge) {
         const std::int64_t last = std::min(first + W, n);
         for (std::int64_t j = first; j < last; ++j) {
             float* row = g + j * ld;
-            if (!(row[j] > least_pivot * diagonal[j - first])) return false;
+            if (!(row[j] > least_pivot * diagonal[j - first])) return j;
             const float inverse = 1.0f / std::sqrt(row[j]);
             for (std::int64_t i = first; i < ld; i += W) store(row + i, inverse * load(row + i));
             std::fill(row + first, row + j, 0.0f);  // substitute() reads whole vectors
@@ -167,7 +167,7 @@ bool Workspace::factorise(std::int64_t n, std::int64_t ld, float ridge) {
                 add_scaled(-row[below], row + first, g + below * ld + first, ld - first);
         }
     }
-    return true;
+    return n;
 }
 
 /// b becomes (U^T U)^-1 b. What stands beside the first n columns of U and b is zero.
@@ -188,7 +188,7 @@ void Workspace::substitute(std::int64_t n, std::int64_t ld, float* b) const {
 
 bool Workspace::solve_primal(float ridge) {
     const std::int64_t ld = padded(p_);
-    if (!factorise(p_, ld, ridge)) return false;
+    if (factorise(p_, ld, ridge) < p_) return false;
     std::copy_n(rhs_.begin(), ld, x_.begin());
     substitute(p_, ld, x_.data());
     double fitted = 0;
@@ -219,7 +219,7 @@ bool Workspace::solve_dual(const Features& features, Span ratings, float ridge) 
         rhs_[k] = root * features.target(ratings, k, 0.0f);
     }
     update<1>(rows_.data(), p_, ld, 0, ld, gram_.data());
-    if (!factorise(n, ld, ridge)) return false;
+    if (factorise(n, ld, ridge) < n) return false;
     std::vector<float>& dual = x_;
     std::copy_n(rhs_.begin(), ld, dual.begin());
     substitute(n, ld, dual.data());

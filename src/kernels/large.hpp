@@ -24,13 +24,16 @@ class Workspace {
     /// The same x for a row with fewer ratings than features: Z^T (Z Z^T + ridge I)^-1 t.
     bool solve_dual(const Features& features, Span ratings, float ridge);
 
+    /// gram + ridge I = U^T U for its first n rows and columns, U in its place, `ld` floats a row.
+    /// The number of leading columns whose pivot isn't lost in rounding.
+    std::int64_t factorise(std::int64_t n, std::int64_t ld, float ridge);
+
     const float* gram() const { return gram_.data(); }  ///< padded(p) floats a row
     const float* rhs() const { return rhs_.data(); }
     const float* x() const { return x_.data(); }
     double loss() const { return loss_; }  ///< squared error and penalty at x
 
   private:
-    bool factorise(std::int64_t n, std::int64_t ld, float ridge);
     void substitute(std::int64_t n, std::int64_t ld, float* b) const;
 
     std::int64_t p_ = 0;

@@ -62,35 +62,45 @@ struct SmallSums {
     }
 };
 
-/// Solves (sum + ridge I) x = rhs by Cholesky's factorisation; false where a pivot is lost in
-/// rounding, and x is then of no use.
+/// The factor U of sum + ridge I = U^T U, by Cholesky, and y = U^-T rhs.
 template <int P>
-bool solve_small(const SmallSums<P>& sums, double ridge, std::array<double, P>& x) {
-    // The sums of a chunk carry rounding errors of about 1e-6: a pivot below them says nothing.
-    constexpr double least_pivot = 1e-5;
-    double u[P][P];
-    std::array<double, P> inverse;
-    for (int j = 0; j < P; ++j) {
-        const double diagonal = sums.sum[j][j] + ridge;
-        double pivot = diagonal;
-        for (int k = 0; k < j; ++k) pivot -= u[k][j] * u[k][j];
-        if (!(pivot > least_pivot * diagonal)) return false;
-        inverse[j] = 1.0 / std::sqrt(pivot);
-        for (int i = j + 1; i < P; ++i) {
-            double value = sums.sum[j][i];
-            for (int k = 0; k < j; ++k) value -= u[k][j] * u[k][i];
-            u[j][i] = value * inverse[j];
+struct SmallFactor {
+    double u[P][P];                 ///< above the diagonal
+    std::array<double, P> inverse;  ///< 1 / U[j][j]
+    std::array<double, P> y;
+    int good = 0;  ///< the leading columns whose pivot isn't lost in rounding; others are unset
+
+    SmallFactor(const SmallSums<P>& sums, double ridge) {
+        // The sums of a chunk carry rounding errors of about 1e-6: a pivot below them says nothing.
+        constexpr double least_pivot = 1e-5;
+        for (int j = 0; j < P; ++j) {
+            const double diagonal = sums.sum[j][j] + ridge;
+            double pivot = diagonal;
+            for (int k = 0; k < j; ++k) pivot -= u[k][j] * u[k][j];
+            if (!(pivot > least_pivot * diagonal)) return;
+            inverse[j] = 1.0 / std::sqrt(pivot);
+            for (int i = j + 1; i < P; ++i) {
+                double value = sums.sum[j][i];
+                for (int k = 0; k < j; ++k) value -= u[k][j] * u[k][i];
+                u[j][i] = value * inverse[j];
+            }
+            double value = sums.sum[P][j];
+            for (int k = 0; k < j; ++k) value -= u[k][j] * y[k];
+            y[j] = value * inverse[j];
+            good = j + 1;
         }
     }
-    for (int j = 0; j < P; ++j) {
-        double value = sums.sum[P][j];
-        for (int k = 0; k < j; ++k) value -= u[k][j] * x[k];
-        x[j] = value * inverse[j];
-    }
+};
+
+/// Solves (sum + ridge I) x = rhs; false where a pivot is lost in rounding.
+template <int P>
+bool solve_small(const SmallSums<P>& sums, double ridge, std::array<double, P>& x) {
+    const SmallFactor<P> factor(sums, ridge);
+    if (factor.good < P) return false;
     for (int j = P - 1; j >= 0; --j) {
-        double value = x[j];
-        for (int i = j + 1; i < P; ++i) value -= u[j][i] * x[i];
-        x[j] = value * inverse[j];
+        double value = factor.y[j];
+        for (int i = j + 1; i < P; ++i) value -= factor.u[j][i] * x[i];
+        x[j] = value * factor.inverse[j];
     }
     return true;
 }

@@ -96,6 +96,21 @@ def solve_rows(
     solution.
     """
 
+def leave_one_out(
+    ratings: Csr,
+    rows: NDArray[int32],
+    features: NDArray[float32],
+    known: NDArray[float32] | None,
+    ridge: NDArray[float32],
+    sizes: NDArray[int32],
+    n_threads: int,
+) -> NDArray[float64]:
+    """Squared error, float64 (n, sizes), of predicting each rating of a row from its others.
+
+    By the row's ridge regression on the first ``sizes[j]`` columns of ``features``; ``sizes``
+    rise, and 0 predicts ``known`` alone. Infinite where rounding leaves nothing to be told.
+    """
+
 def projection_sums(
     ratings: Csr,
     rows: NDArray[int32],

@@ -1,9 +1,11 @@
 // The closed-form updates of a tier.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <tuple>
 
 #include "../features.hpp"
+#include "../leave_one_out.hpp"
 #include "../projection.hpp"
 #include "../ridge.hpp"
 #include "csr.hpp"
@@ -36,6 +38,30 @@ auto solve_rows_of(const Csr& ratings, In1<std::int32_t> rows, In2<float> common
                    n_threads);
     }
     return std::make_tuple(factors, loss, square);
+}
+
+auto leave_one_out_of(const Csr& ratings, In1<std::int32_t> rows, In2<float> features,
+                      Maybe1<float> known, In1<float> ridge, In1<std::int32_t> sizes,
+                      int n_threads) {
+    const Ratings view = ratings.ratings();
+    require(size(features) == view.n_columns, "features needs one row for every column of ratings");
+    require(size(features, 1) >= 1, "there must be at least one feature");
+    const float* known_data = data_of(known, view.n_columns, "known needs one number a column");
+    require(size(ridge) == size(rows), "ridge needs one number for every listed row");
+    const Rows list = check_rows(rows, view.n_rows);
+    require(all_below(sizes.data(), size(sizes), size(features, 1) + 1) &&
+                std::is_sorted(sizes.data(), sizes.data() + size(sizes)),
+            "sizes must rise and be at most the number of features");
+    auto errors = make<double>({rows.shape(0), sizes.shape(0)});
+    {
+        const nb::gil_scoped_release unlocked;
+        const auto width = static_cast<int>(size(features, 1));
+        const Features padded =
+            make_features(matrix(features), known_data, nullptr, width, false, threads(n_threads));
+        leave_one_out(view, list, padded, ridge.data(), sizes.data(), size(sizes), errors.data(),
+                      n_threads);
+    }
+    return errors;
 }
 
 /// Calls `work(problem, d, p)` without the GIL, all arguments checked.
@@ -142,6 +168,8 @@ void bind_updates(nb::module_& m) {
     m.def("solve_rows", &solve_rows_of, nb::arg("ratings"), array("rows"), array("common"),
           maybe_array("known"), maybe_array("projection"), nb::arg("width"), nb::arg("with_bias"),
           array("ridge"), nb::arg("n_threads"));
+    m.def("leave_one_out", &leave_one_out_of, nb::arg("ratings"), array("rows"), array("features"),
+          maybe_array("known"), array("ridge"), array("sizes"), nb::arg("n_threads"));
     m.def("projection_sums", &projection_sums_of, nb::arg("ratings"), array("rows"),
           array("factors"), array("common"), maybe_array("known"), maybe_array("known_rows"),
           nb::arg("sample").none(), nb::arg("n_threads"));
