@@ -164,7 +164,7 @@ def test_floats_of_another_width_must_be_equal():
 def test_a_forked_process_encodes_alike(drawn):
     _, ids = drawn
     made, positions = encode(to_series(ids, "ids"), 2)
-    with mock.patch("mixedals._ids.forked", lambda: True):
+    with mock.patch("mixedals._ids.forked", return_value=True):
         forked, positions_there = encode(to_series(ids, "ids"), 2)
     assert forked == made
     assert positions_there.tolist() == positions.tolist()
