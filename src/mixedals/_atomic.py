@@ -22,8 +22,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
             os.fsync(file.fileno())
         temporary.chmod(0o666 & ~_umask())
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if named := _naming(path, error):
+            raise named from error
         raise
     # The rename itself is on disk only once its folder is.
     with contextlib.suppress(OSError):
@@ -44,9 +46,24 @@ def _beside(path: Path) -> Path:
         raise FileNotFoundError(f"there is no folder {path.parent}")
     if path.exists() and not path.is_file():
         raise FileExistsError(f"{path} is not a file, so nothing can be written in its place")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    except OSError as error:  # the file that was asked for says more than that beside it
+        raise type(error)(error.errno, error.strerror, str(path)) from error
     os.close(handle)
     return Path(name)
+
+
+def _naming(path: Path, error: BaseException) -> OSError | None:
+    """An error that names the file, for one that says only that writing failed."""
+    from polars.exceptions import PolarsError
+
+    if isinstance(error, OSError) and error.filename is None and error.errno is not None:
+        return type(error)(error.errno, error.strerror, str(path))
+    # NumPy and polars say it in a text of their own, polars not even as OSError.
+    if isinstance(error, PolarsError) or type(error) is OSError:
+        return OSError(f"{path}: {error}")
+    return None
 
 
 def _umask() -> int:
