@@ -46,10 +46,16 @@ def run_shell(text: str) -> None:
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+def case(page: Path) -> object:
+    marks = (pytest.mark.slow, pytest.mark.xdist_group("spark")) if page.stem == "spark" else ()
+    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+
+
+@pytest.mark.parametrize("page", map(case, PAGES))
 def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     names: dict[str, object] = {"__name__": "__main__"}
     for language, text, line in blocks(page):
         if language == "sh":

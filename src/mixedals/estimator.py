@@ -323,19 +323,22 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         A callback, and a metric that is a function, are not in the file.
         """
         header, tensors = persist.model_to(self._fitted)
+        write_file(path, "model", header | self.summary(), tensors)
+
+    def summary(self) -> dict[str, Any]:
+        """All but the fitted model, as JSON: what :func:`restored` is given besides it."""
         parameters = self.get_params(deep=False)
         for left_out in ("sizing", "callback", "random_state"):
             del parameters[left_out]
         if callable(self.metric):
             del parameters["metric"]
         parameters["dims"] = list(allowed_dims(self.dims))
-        header |= {
+        return {
             "parameters": parameters,
             "seed": self.seed_,
             "best_iteration": self.best_iteration_,
             "history": persist.history_to(self._history),
         }
-        write_file(path, "model", header, tensors)
 
 
 def load(path: str | os.PathLike[str]) -> MixedALS:
@@ -353,14 +356,19 @@ def load(path: str | os.PathLike[str]) -> MixedALS:
         fitted = persist.model_from(
             header, tensors, thread_count(header["parameters"]["n_threads"])
         )
-        sizing = {
-            "users": fitted.user_rules.steps or fitted.factors.users.dims,
-            "items": fitted.item_rules.steps or fitted.factors.items.dims,
-        }
-        model = MixedALS(**header["parameters"], sizing=sizing, random_state=header["seed"])
-        check_parameters(model.get_params(deep=False))
-        model.seed_ = int(header["seed"])
-        model.best_iteration_ = int(header["best_iteration"])
-        model._keep_history(persist.history_from(header["history"]))
+        return restored(fitted, header)
+
+
+def restored(fitted: FittedModel, summary: Mapping[str, Any]) -> MixedALS:
+    """The estimator that was fitted, its ``sizing`` the fitted one."""
+    sizing = {
+        "users": fitted.user_rules.steps or fitted.factors.users.dims,
+        "items": fitted.item_rules.steps or fitted.factors.items.dims,
+    }
+    model = MixedALS(**summary["parameters"], sizing=sizing, random_state=summary["seed"])
+    check_parameters(model.get_params(deep=False))
+    model.seed_ = int(summary["seed"])
+    model.best_iteration_ = int(summary["best_iteration"])
+    model._keep_history(persist.history_from(summary["history"]))
     model._model = fitted
     return model

@@ -150,8 +150,8 @@ def model_from(header: Json, tensors: Tensors, n_threads: int) -> FittedModel:
         factors,
         users,
         items,
-        _rules_from(header["users_rules"]),
-        _rules_from(header["items_rules"]),
+        rules_from(header["users_rules"]),
+        rules_from(header["items_rules"]),
         seen,
         _number(header["mean_rating"]),
     )
@@ -165,7 +165,9 @@ def _vocabulary_from(kind: str, tensors: Tensors, prefix: str, n: int) -> Vocabu
     return vocabulary
 
 
-def _rules_from(header: Json) -> SideRules:
+def rules_from(header: Json) -> SideRules:
+    """A side's rules from JSON."""
+    """A side's rules from JSON."""
     steps = header["steps"]
     return SideRules(
         _number(header["reg"], 0),
