@@ -2,7 +2,8 @@
 
 import contextlib
 import os
-import tempfile
+import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from pathlib import Path
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """An empty file beside ``path`` to write to, which takes its place when all went well.
 
-    What was at ``path`` before stays until then. A link is followed; what isn't a file, such as a
-    device, is refused.
+    What was at ``path`` before stays until then, and its permissions remain. A link is followed;
+    what isn't a file, such as a device, is refused.
     """
     path = Path(path).resolve()
     temporary = _beside(path)
@@ -20,7 +21,8 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        if path.exists():
+            shutil.copymode(path, temporary)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -44,12 +46,6 @@ def _beside(path: Path) -> Path:
         raise FileNotFoundError(f"there is no folder {path.parent}")
     if path.exists() and not path.is_file():
         raise FileExistsError(f"{path} is not a file, so nothing can be written in its place")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    return Path(name)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    temporary.touch(exist_ok=False)
+    return temporary

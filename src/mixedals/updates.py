@@ -18,6 +18,9 @@ DENSE_LIMIT = 512
 _CG_TOLERANCE = 1e-5
 _CG_STEPS = 100
 
+# The least of ``beta`` and damping together, relative to the largest eigenvalue of ``Q^T Q``.
+_CG_DAMPING = 1e-6
+
 # Rows that their preconditioner is made from.
 _PRECONDITIONER_ROWS = 1024
 
@@ -156,16 +159,21 @@ class _ProjectionProblem:
         projection = kernels.solve_projection(packed, rhs, self.beta)
         if projection is None:
             raise SolveError(
-                f"the projection from dimension {self.tier.p} has no unique solution: "
-                "raise projection_reg above 0",
+                f"the projection from dimension {self.tier.p} of the {self.side.name} has no "
+                "unique solution, as it has too few different ratings: raise projection_reg (or "
+                "reg, if the embeddings are all zero), or list fewer dims",
                 self.side.name,
             )
         return projection
 
     def solve_by_gradients(self, start: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Conjugate gradients from the previous projection, never forming ``Q^T Q``."""
+        """Conjugate gradients from the previous projection, never forming ``Q^T Q``.
+
+        Where beta is within the kernels' rounding of ``Q^T Q``, steps are damped (a proximal step:
+        ``damping * |A - start|^2`` is added), so that what the ratings don't tell stays as it was.
+        """
         rhs = kernels.projection_rhs(*self._arguments, self.side.n_threads)
-        precondition = self._preconditioner()
+        precondition, damping = self._preconditioner()
         solution = start.astype(np.float64)
         residual = rhs - self._product(solution)
         direction = preconditioned = precondition(residual)
@@ -174,7 +182,7 @@ class _ProjectionProblem:
         for _ in range(_CG_STEPS):
             if not np.linalg.norm(residual) > enough:
                 break
-            product = self._product(direction)
+            product = self._product(direction) + damping * direction
             step = square / float(np.vdot(direction, product))
             solution = solution + step * direction
             residual = residual - step * product
@@ -183,7 +191,9 @@ class _ProjectionProblem:
             direction = preconditioned + (square / previous) * direction
         if not np.isfinite(solution).all():
             raise SolveError(
-                f"the projection from dimension {self.tier.p} overflows", self.side.name
+                f"the projection from dimension {self.tier.p} of the {self.side.name} overflows: "
+                "raise projection_reg, or scale the ratings down",
+                self.side.name,
             )
         return solution.astype(np.float32)
 
@@ -191,8 +201,8 @@ class _ProjectionProblem:
         """``(Q^T Q + beta I) flatten(a)``, as a matrix (d, p)."""
         return kernels.projection_product(*self._arguments, a, self.side.n_threads) + self.beta * a
 
-    def _preconditioner(self) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-        """The inverse of ``G (x) S + beta I``, near that of ``sum_u G_u (x) x_u x_u^T + beta I``.
+    def _preconditioner(self) -> tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], float]:
+        """The inverse of ``G (x) S + beta I``, near that of ``Q^T Q + beta I``; and the damping.
 
         G is the mean of ``y y^T`` over ratings and S the sum of ``x_u x_u^T`` over ratings, both
         of a sample of the tier's rows: equal where all rows rate alike.
@@ -211,5 +221,8 @@ class _ProjectionProblem:
         gram_values, gram_axes = np.linalg.eigh(gram / max(counts.sum(), 1), UPLO="U")
         outer_values, outer_axes = np.linalg.eigh(outer)
         scale = np.outer(gram_values.clip(0), outer_values.clip(0)) + self.beta
-        scale = scale.clip(1e-9 * scale.max() or 1)
-        return lambda r: gram_axes @ (gram_axes.T @ r @ outer_axes / scale) @ outer_axes.T
+        damping = max((_CG_DAMPING * float(scale.max()) or 1.0) - self.beta, 0.0)
+        scale += damping
+        return (
+            lambda r: gram_axes @ (gram_axes.T @ r @ outer_axes / scale) @ outer_axes.T
+        ), damping
