@@ -46,6 +46,4 @@ def test_scores_of_a_model(stars):
     popularity = np.array([of_item[item] for item in test["item"]])
     most = popularity > np.sort(list(of_item.values()))[::-1][len(of_item) // 10]
     first = scores.details["deciles"]["items"]["auc"][0]
-    assert first == pytest.approx(
-        roc_auc_score(ratings[most], predicted[most]), abs=0.02
-    )
+    assert first == pytest.approx(roc_auc_score(ratings[most], predicted[most]), abs=0.02)
