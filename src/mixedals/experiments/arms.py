@@ -64,17 +64,17 @@ def _by_gamma(dims: Sequence[int], **parameters: Any) -> list[Point]:
 
 
 def _fixed(
-    name: str, title: str, points: Sequence[Point], regs: Sequence[float] = _REG, reg: float = 1.0
+    name: str, title: str, points: Sequence[Point], regs: Sequence[float] = _REG, reg: float = 3.0
 ) -> Arm:
     """An arm without learned projections."""
     return Arm(name, title, points, {"reg": regs}, {"reg": reg})
 
 
 def _learned(
-    name: str, title: str, points: Sequence[Point], regs: Sequence[float] = _REG, reg: float = 1.0
+    name: str, title: str, points: Sequence[Point], regs: Sequence[float] = _REG, reg: float = 3.0
 ) -> Arm:
     grid = {"reg": regs, "projection_reg": _PROJECTION_REG}
-    return Arm(name, title, points, grid, {"reg": reg, "projection_reg": 3000.0})
+    return Arm(name, title, points, grid, {"reg": reg, "projection_reg": 300.0})
 
 
 _PAPER = (2, 4, 6)
