@@ -166,12 +166,13 @@ def _vocabulary_from(kind: str, tensors: Tensors, prefix: str, n: int) -> Vocabu
 
 
 def _rules_from(header: Json) -> SideRules:
-    steps = header["steps"]
+    steps, price = header["steps"], header.get("price")
     return SideRules(
         _number(header["reg"], 0),
         _number(header["reg_exponent"], 0),
         _number(header["mean_count"], 0),
         None if steps is None else SizeSteps(tuple(steps["limits"]), tuple(steps["dims"])),
+        None if price is None else _number(price, 0),
     )
 
 

@@ -153,7 +153,7 @@ def initial_side(
     def tier(p: int) -> Tier:
         rows = np.flatnonzero(dims == p).astype(np.int32)
         factors = kernels.uniform(seed, stream, keys[rows], p, -0.1, 0.1, n_threads)
-        if not learned or p == d:
+        if not learned or p in (0, d):
             return Tier(rows, factors)
         bound = (6 / (d + p)) ** 0.5
         # The key of a projection's row is its tier and its place there.
