@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,9 +37,18 @@ from mixedals.preparation import (
 )
 from mixedals.recommender import Recommender
 from mixedals.sizing import PopularitySizing, SideSizing, Sizing
-from mixedals.tiers import Factorisation
-from mixedals.trainer import IterationRecord, Problem, TrainingState, history_frame, train
+from mixedals.trainer import (
+    IterationRecord,
+    Problem,
+    TrainingState,
+    history_frame,
+    iterate,
+    train,
+)
 from mixedals.updates import SolveError
+
+if TYPE_CHECKING:
+    from mixedals.tiers import Factorisation
 
 
 class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -215,7 +224,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
                     "(validation.restrict_to(train) leaves them out without this warning)",
                     stacklevel=2,
                 )
-        observers: list[Callable[[TrainingState], object]] = []
+        observers: list[Callable[[TrainingState[Factorisation]], object]] = []
         if checkpoint is not None:
             settings = {
                 "random_state": self.seed_,
@@ -240,7 +249,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
             _bad_row_named(users, items),
         ):
             state = train(
-                problem,
+                lambda model, number: iterate(model, problem, number),
                 state,
                 iterations=self.iterations,
                 evaluate=evaluate,

@@ -202,7 +202,7 @@ def history_from(rows: list[Json]) -> tuple[IterationRecord, ...]:
     )
 
 
-def state_to(state: TrainingState) -> tuple[Json, Tensors]:
+def state_to(state: TrainingState[Factorisation]) -> tuple[Json, Tensors]:
     """Header and tensors of a training state."""
     model, tensors = factors_to(state.model, "model.")
     best, best_tensors = factors_to(state.best, "best.")
@@ -216,7 +216,7 @@ def state_to(state: TrainingState) -> tuple[Json, Tensors]:
     return header, tensors | best_tensors
 
 
-def state_from(header: Json, tensors: Tensors, n_threads: int) -> TrainingState:
+def state_from(header: Json, tensors: Tensors, n_threads: int) -> TrainingState[Factorisation]:
     """The training state."""
     return TrainingState(
         factors_from(header["model"], tensors, "model.", n_threads),

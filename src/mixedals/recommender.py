@@ -168,7 +168,9 @@ class Recommender:
         first, *others = self.recommend_batches(
             users, k, exclude_seen=exclude_seen, among=among, exclude=exclude
         )
-        return pl.concat([first, *others]) if others else first
+        for batch in others:  # not pl.concat, whose threads a fork doesn't bring along
+            first.vstack(batch, in_place=True)
+        return first
 
     def recommend_batches(
         self,
