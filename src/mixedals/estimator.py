@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -37,6 +37,7 @@ from mixedals.preparation import (
 )
 from mixedals.recommender import Recommender
 from mixedals.sizing import PopularitySizing, SideSizing, Sizing
+from mixedals.tiers import Factorisation
 from mixedals.trainer import (
     IterationRecord,
     Problem,
@@ -46,9 +47,6 @@ from mixedals.trainer import (
     train,
 )
 from mixedals.updates import SolveError
-
-if TYPE_CHECKING:
-    from mixedals.tiers import Factorisation
 
 
 class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
