@@ -277,7 +277,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         problem: Problem,
         model: Factorisation,
         start: Recommender | None,
-    ) -> tuple[PreparedSide, PreparedSide, TrainingState]:
+    ) -> tuple[PreparedSide, PreparedSide, TrainingState[Factorisation]]:
         """Sizes by the budget, and the training's start, by the pilot that begins as ``model``."""
         ready = start is not None and is_pilot(start._fitted, users, items, model.users.d)
         steps = sizing.pilot_iterations + sizing.rounds

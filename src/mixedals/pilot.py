@@ -45,7 +45,7 @@ def sized_by_budget(
     *,
     learned: bool,
     show: Show,
-) -> tuple[PreparedSide, PreparedSide, TrainingState]:
+) -> tuple[PreparedSide, PreparedSide, TrainingState[Factorisation]]:
     """Both sides with the sizes that the pilot shows to be best, and the training's start.
 
     The start is the pilot on its principal axes, each row cut to its size. What an axis is worth to
