@@ -71,9 +71,14 @@ def _fixed(
 
 
 def _learned(
-    name: str, title: str, points: Sequence[Point], regs: Sequence[float] = _REG, reg: float = 3.0
+    name: str,
+    title: str,
+    points: Sequence[Point],
+    regs: Sequence[float] = _REG,
+    reg: float = 3.0,
+    projection_regs: Sequence[float] = _PROJECTION_REG,
 ) -> Arm:
-    grid = {"reg": regs, "projection_reg": _PROJECTION_REG}
+    grid = {"reg": regs, "projection_reg": projection_regs}
     return Arm(name, title, points, grid, {"reg": reg, "projection_reg": 300.0})
 
 
@@ -81,6 +86,9 @@ _PAPER = (2, 4, 6)
 _LARGE = (2, 4, 8, 16)
 _ROOT: dict[str, Any] = {"reg_exponent": 0.5}  # the penalty grows with the root of the count
 _ROOT_REGS = (1.0, 3.0, 6.0, 10.0)
+
+# Fewer ratings, as a sample has them, want smaller penalties than the paper tries.
+_SMALL_PROJECTION_REG = (3.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 
 _THE_PAPERS = (
     _fixed("plain", "plain", _by_dimension((2, 3, 4, 5, 6))),
@@ -92,6 +100,18 @@ _THE_PAPERS = (
 )
 
 _FURTHER = (
+    _learned(
+        "projected-wide",
+        "projected, wider grid",
+        _by_gamma(_PAPER),
+        projection_regs=_SMALL_PROJECTION_REG,
+    ),
+    _learned(
+        "sampled-wide",
+        "sampled, wider grid",
+        _by_gamma(_PAPER, projection_sampling="paper"),
+        projection_regs=_SMALL_PROJECTION_REG,
+    ),
     _fixed(
         "plain-root", "plain, root penalty", _by_dimension((2, 3, 4, 5, 6), **_ROOT), _ROOT_REGS, 6
     ),
