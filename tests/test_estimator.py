@@ -219,7 +219,7 @@ def test_validation_of_unknown_rows_is_said(likes):
 
 
 def test_roc_auc_of_stars_says_to_binarise(stars):
-    with pytest.raises(ValueError, match=r"binarise.*metric='rmse'"):
+    with pytest.raises(ValueError, match=r'Binarise.*metric="rmse"'):
         MixedALS(iterations=1).fit(stars, validation=stars)
 
 

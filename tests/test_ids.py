@@ -1,6 +1,7 @@
 import datetime
 import pickle
 import uuid
+from unittest import mock
 
 import numpy as np
 import pandas as pd
@@ -158,10 +159,24 @@ def test_floats_of_another_width_must_be_equal():
     assert made.encode([float("nan"), None]).tolist() == [-1, -1]
 
 
-def test_minus_zero_is_zero():
-    made = vocabulary([-0.0, 0.0, 1.0])
-    assert made.ids.tolist() == [0.0, 1.0]
-    assert made.encode([-0.0]).tolist() == [0]
+@few_examples
+@given(kinds_and_ids())
+def test_a_forked_process_encodes_alike(drawn):
+    _, ids = drawn
+    made, positions = encode(to_series(ids, "ids"), 2)
+    with mock.patch("mixedals._ids.forked", return_value=True):
+        forked, positions_there = encode(to_series(ids, "ids"), 2)
+    assert forked == made
+    assert positions_there.tolist() == positions.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_minus_zero_is_zero(dtype):
+    made = vocabulary(np.array([-0.0, 1.0], dtype))
+    assert made.kind == dtype
+    assert [str(one) for one in made.ids.tolist()] == ["0.0", "1.0"]
+    assert made.encode(np.array([-0.0, 0.0], dtype)).tolist() == [0, 0]
+    assert made.keys().tolist() == vocabulary(np.array([0.0, 1.0], dtype)).keys().tolist()
 
 
 def test_uuids_and_their_text_are_the_same_ids():

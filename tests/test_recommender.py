@@ -126,28 +126,56 @@ def test_pairs_of_every_kind_of_table(model, data):
         np.testing.assert_array_equal(model.predict(table), want)
 
 
-def test_a_forked_process_answers(model, data):
-    """Servers load a model and then fork; polars' threads don't come along."""
-    pl.DataFrame({"a": range(100_000)}).sort("a", descending=True)  # starts the threads
-    frame = data.to_frame().head(3)
-    want = model.predict(frame["user"], frame["item"]).tolist()
-
-    def answers() -> bool:
-        new = Interactions.from_arrays([7, 7], frame["item"][:2], frame["rating"][:2])
-        assert model.predict(frame["user"], frame["item"]).tolist() == want
-        assert len(model.recommend(["u5"], 4)) == 4
-        assert len(model.similar_items([1], 3)) == 3
-        if model.user_ids_.dtype != object:
-            model.fold_in_users(new)
-        return True
-
+def in_a_forked_process(answers) -> bool:
+    """Whether ``answers()`` is true in a child; servers load a model and then fork."""
+    pl.DataFrame({"a": range(100_000)}).sort("a", descending=True)  # starts polars' threads
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # that a process with threads forks
         child = os.fork()
     if child == 0:
         signal.alarm(20)  # a hang ends as a failure
-        os._exit(0 if answers() else 1)
-    assert os.waitpid(child, 0)[1] == 0
+        failed = True
+        try:
+            failed = not answers()
+        finally:
+            os._exit(failed)
+    return os.waitpid(child, 0)[1] == 0
+
+
+def test_a_forked_process_answers(model, data):
+    frame = data.to_frame().head(3)
+    want = model.predict(frame["user"], frame["item"]).tolist()
+    new_user = "new" if model.user_ids_.dtype == object else 10**6
+
+    def answers() -> bool:
+        new = Interactions.from_arrays([new_user] * 2, frame["item"][:2], frame["rating"][:2])
+        return (
+            model.predict(frame["user"], frame["item"]).tolist() == want
+            and len(model.recommend(["u5"], 4)) == 4
+            and len(model.similar_items([1], 3)) == 3
+            and len(model.fold_in_users(new).recommend([new_user], 2)) == 2
+        )
+
+    assert in_a_forked_process(answers)
+
+
+@pytest.mark.parametrize("ids", [int, str])
+def test_a_forked_process_gives_large_answers(ids):
+    n = 40_000
+    users, items = np.arange(n) % 30_000, np.arange(n) // 30_000
+    users = users if ids is int else users.astype(str)
+    model = MixedALS(dims=1, iterations=1, progress=False)
+    model.fit(Interactions.from_arrays(users, items, np.ones(n)))
+    users, items = np.tile(users, 4), np.tile(items, 4)
+
+    def answers() -> bool:
+        return (
+            len(model.recommend(k=1, exclude_seen=False)) == 30_000
+            and np.isfinite(model.predict(users, items)).all()
+            and len(model.similar_items([0], 1)) == 1
+        )
+
+    assert in_a_forked_process(answers)
 
 
 def test_one_user_and_no_user(model):

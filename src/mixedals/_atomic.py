@@ -2,7 +2,8 @@
 
 import contextlib
 import os
-import tempfile
+import secrets
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from pathlib import Path
 def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
     """An empty file beside ``path`` to write to, which takes its place when all went well.
 
-    What was at ``path`` before stays until then. A link is followed; what isn't a file, such as a
-    device, is refused.
+    What was at ``path`` before stays until then, and its permissions remain. A link is followed;
+    what isn't a file, such as a device, is refused.
     """
     path = Path(path).resolve()
     temporary = _beside(path)
@@ -20,10 +21,13 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         yield temporary
         with temporary.open("rb+") as file:
             os.fsync(file.fileno())
-        temporary.chmod(0o666 & ~_umask())
+        if path.exists():
+            shutil.copymode(path, temporary)
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if named := _naming(path, error):
+            raise named from error
         raise
     # The rename itself is on disk only once its folder is.
     with contextlib.suppress(OSError):
@@ -44,12 +48,21 @@ def _beside(path: Path) -> Path:
         raise FileNotFoundError(f"there is no folder {path.parent}")
     if path.exists() and not path.is_file():
         raise FileExistsError(f"{path} is not a file, so nothing can be written in its place")
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    return Path(name)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        temporary.touch(exist_ok=False)
+    except OSError as error:  # the file that was asked for says more than that beside it
+        raise type(error)(error.errno, error.strerror, str(path)) from error
+    return temporary
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _naming(path: Path, error: BaseException) -> OSError | None:
+    """An error that names the file, for one that says only that writing failed."""
+    from polars.exceptions import PolarsError
+
+    if isinstance(error, OSError) and error.filename is None and error.errno is not None:
+        return type(error)(error.errno, error.strerror, str(path))
+    # NumPy and polars say it in a text of their own, polars not even as OSError.
+    if isinstance(error, PolarsError) or type(error) is OSError:
+        return OSError(f"{path}: {error}")
+    return None

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from mixedals import _kernels
 from mixedals._columns import to_array, to_series
+from mixedals._threads import forked
 
 _STORED_AS = {
     **{f"int{bits}": getattr(pl, f"Int{bits}")() for bits in (8, 16, 32, 64)},
@@ -48,8 +49,10 @@ def _stored(ids: pl.Series) -> tuple[pl.Series, str]:
     elif ids.dtype in (pl.Categorical, pl.Enum):
         return ids, "str"
     elif ids.dtype in _KIND_OF:
-        # Adding zero makes -0.0 the same id as 0.0.
-        return (ids + 0.0 if ids.dtype.is_float() else ids), _KIND_OF[ids.dtype]
+        if ids.dtype.is_float():
+            # NumPy's zero makes -0.0 the same id as 0.0; polars leaves out an addition of zero.
+            ids = pl.Series(ids.to_numpy() + 0)
+        return ids, _KIND_OF[ids.dtype]
     raise TypeError(
         f"ids can't be of type {ids.dtype}: give integers, strings, bytes, UUIDs, floats, "
         "booleans, dates, or datetimes without a time zone"
@@ -150,10 +153,9 @@ class Vocabulary:
     def _positions_of(self, stored: pl.Series) -> Positions:
         """Give the positions of ids of the right type.
 
-        Few are found by NumPy alone: polars' threads don't survive a fork, and a model that was
-        loaded before a server forked has questions to answer.
+        Few are found by NumPy alone, and all of them after a fork.
         """
-        if len(stored) <= _FEW:
+        if len(stored) <= _FEW or forked():
             there = np.flatnonzero(~is_missing(stored).to_numpy())
             asked = _comparable(stored.gather(there))
             at = np.searchsorted(self._sorted, asked)
@@ -180,7 +182,7 @@ class Vocabulary:
     def decode(self, positions: NDArray[np.integer[Any]]) -> pl.Series:
         """Give the ids at these positions as a polars series; null at -1, UUIDs as objects."""
         at = pl.Series(positions)
-        at = at.replace(-1, None) if (at < 0).any() else at
+        at = at.set(at < 0, None) if (at < 0).any() else at
         if self.kind == "uuid":
             return pl.Series(self.ids, dtype=pl.Object).gather(at)
         return self.values.gather(at)
@@ -294,9 +296,14 @@ def encode(ids: pl.Series, n_threads: int) -> tuple[Vocabulary, Positions]:
             found = _kernels.encode_integers(to_array(signed, width), n_threads)
             if found is not None:
                 return Vocabulary(pl.Series(found[0]).cast(dtype), kind), found[1]
-    if _STORED_AS[kind] == pl.String:
+    if forked():
+        stored = stored.cast(_STORED_AS[kind])
+        distinct = pl.Series(np.unique(_comparable(stored))).cast(_STORED_AS[kind])
+    elif _STORED_AS[kind] == pl.String:
         return _encode_categories(stored, kind, n_threads)
-    vocabulary = Vocabulary(stored.unique().sort(), kind)
+    else:
+        distinct = stored.unique().sort()
+    vocabulary = Vocabulary(distinct, kind)
     return vocabulary, vocabulary._positions_of(stored)
 
 

@@ -168,7 +168,9 @@ class Recommender:
         first, *others = self.recommend_batches(
             users, k, exclude_seen=exclude_seen, among=among, exclude=exclude
         )
-        return pl.concat([first, *others]) if others else first
+        for batch in others:  # not pl.concat, whose threads a fork doesn't bring along
+            first.vstack(batch, in_place=True)
+        return first
 
     def recommend_batches(
         self,
@@ -228,7 +230,7 @@ class Recommender:
             these alone. Items must be in the model.
         dims
             Sizes of the users, as an array in their order or a mapping. By default the fitted
-            sizing gives them from the number of ratings.
+            sizing gives them from the number of ratings; that of a budget, from the ratings.
         """
         return self._with(foldin.fold_in_users, interactions, dims)
 

@@ -18,6 +18,9 @@ DENSE_LIMIT = 512
 _CG_TOLERANCE = 1e-5
 _CG_STEPS = 100
 
+# The least of ``beta`` and damping together, relative to the largest eigenvalue of ``Q^T Q``.
+_CG_DAMPING = 1e-6
+
 # Rows that their preconditioner is made from.
 _PRECONDITIONER_ROWS = 1024
 
@@ -115,18 +118,49 @@ def solve_projections(
             if tier.projection is None:
                 yield tier
                 continue
-            problem = _ProjectionProblem(side, other, ratings, beta, mean, tier)
+            problem = ProjectionProblem(side, other, ratings, beta, mean, tier)
             if sample is None and tier.projection.size > DENSE_LIMIT:
                 projection = problem.solve_by_gradients(tier.projection)
             else:
-                projection = problem.solve_densely(sample)
+                projection = problem.sums(sample).solve(beta, side.name)
             yield replace(tier, projection=projection)
 
     return side.with_tiers(solved())
 
 
 @dataclass(frozen=True)
-class _ProjectionProblem:
+class ProjectionSums:
+    """The normal equations of a projection, exact: those of parts of its tier's rows add up.
+
+    Attributes
+    ----------
+    packed
+        ``Q^T Q`` by the upper triangles of both factors, float64 (d(d+1)/2, p(p+1)/2).
+    rhs
+        ``Q^T r``, float64 (d, p).
+    """
+
+    packed: NDArray[np.float64]
+    rhs: NDArray[np.float64]
+
+    def __add__(self, other: "ProjectionSums") -> "ProjectionSums":
+        return ProjectionSums(self.packed + other.packed, self.rhs + other.rhs)
+
+    def solve(self, beta: float, side: str) -> FloatArray:
+        """The projection of that side, float32 (d, p), under the penalty ``beta``."""
+        projection = kernels.solve_projection(self.packed, self.rhs, beta)
+        if projection is None:
+            raise SolveError(
+                f"the projection from dimension {self.rhs.shape[1]} of the {side} has no unique "
+                "solution, as it has too few different ratings: raise projection_reg (or reg, if "
+                "the embeddings are all zero), or list fewer dims",
+                side,
+            )
+        return projection
+
+
+@dataclass(frozen=True)
+class ProjectionProblem:
     """The regression of a tier's ratings on its projection."""
 
     side: Side
@@ -147,25 +181,23 @@ class _ProjectionProblem:
             self.ratings, tier.rows, tier.factors, self.other.common, known, self.side.biases
         )  # fmt: skip
 
-    def solve_densely(self, sample: Sample | None) -> NDArray[np.float32]:
+    def sums(self, sample: Sample | None = None) -> ProjectionSums:
+        """The normal equations, over all ratings or a sample."""
         sampled = None
         if sample is not None:
             fraction = 1 / self.tier.p**2
             sampled = (sample.key, fraction, sample.row_keys, sample.column_keys)
         packed, rhs = kernels.projection_sums(*self._arguments, sampled, self.side.n_threads)
-        projection = kernels.solve_projection(packed, rhs, self.beta)
-        if projection is None:
-            raise SolveError(
-                f"the projection from dimension {self.tier.p} has no unique solution: "
-                "raise projection_reg above 0",
-                self.side.name,
-            )
-        return projection
+        return ProjectionSums(packed, rhs)
 
     def solve_by_gradients(self, start: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Conjugate gradients from the previous projection, never forming ``Q^T Q``."""
+        """Conjugate gradients from the previous projection, never forming ``Q^T Q``.
+
+        Where beta is within the kernels' rounding of ``Q^T Q``, steps are damped (a proximal step:
+        ``damping * |A - start|^2`` is added), so that what the ratings don't tell stays as it was.
+        """
         rhs = kernels.projection_rhs(*self._arguments, self.side.n_threads)
-        precondition = self._preconditioner()
+        precondition, damping = self._preconditioner()
         solution = start.astype(np.float64)
         residual = rhs - self._product(solution)
         direction = preconditioned = precondition(residual)
@@ -174,7 +206,7 @@ class _ProjectionProblem:
         for _ in range(_CG_STEPS):
             if not np.linalg.norm(residual) > enough:
                 break
-            product = self._product(direction)
+            product = self._product(direction) + damping * direction
             step = square / float(np.vdot(direction, product))
             solution = solution + step * direction
             residual = residual - step * product
@@ -183,7 +215,9 @@ class _ProjectionProblem:
             direction = preconditioned + (square / previous) * direction
         if not np.isfinite(solution).all():
             raise SolveError(
-                f"the projection from dimension {self.tier.p} overflows", self.side.name
+                f"the projection from dimension {self.tier.p} of the {self.side.name} overflows: "
+                "raise projection_reg, or scale the ratings down",
+                self.side.name,
             )
         return solution.astype(np.float32)
 
@@ -191,8 +225,8 @@ class _ProjectionProblem:
         """``(Q^T Q + beta I) flatten(a)``, as a matrix (d, p)."""
         return kernels.projection_product(*self._arguments, a, self.side.n_threads) + self.beta * a
 
-    def _preconditioner(self) -> Callable[[NDArray[np.float64]], NDArray[np.float64]]:
-        """The inverse of ``G (x) S + beta I``, near that of ``sum_u G_u (x) x_u x_u^T + beta I``.
+    def _preconditioner(self) -> tuple[Callable[[NDArray[np.float64]], NDArray[np.float64]], float]:
+        """The inverse of ``G (x) S + beta I``, near that of ``Q^T Q + beta I``; and the damping.
 
         G is the mean of ``y y^T`` over ratings and S the sum of ``x_u x_u^T`` over ratings, both
         of a sample of the tier's rows: equal where all rows rate alike.
@@ -211,5 +245,8 @@ class _ProjectionProblem:
         gram_values, gram_axes = np.linalg.eigh(gram / max(counts.sum(), 1), UPLO="U")
         outer_values, outer_axes = np.linalg.eigh(outer)
         scale = np.outer(gram_values.clip(0), outer_values.clip(0)) + self.beta
-        scale = scale.clip(1e-9 * scale.max() or 1)
-        return lambda r: gram_axes @ (gram_axes.T @ r @ outer_axes / scale) @ outer_axes.T
+        damping = max((_CG_DAMPING * float(scale.max()) or 1.0) - self.beta, 0.0)
+        scale += damping
+        return (
+            lambda r: gram_axes @ (gram_axes.T @ r @ outer_axes / scale) @ outer_axes.T
+        ), damping
