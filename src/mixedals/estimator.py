@@ -357,7 +357,8 @@ def load(path: str | os.PathLike[str]) -> MixedALS:
         model = MixedALS(**header["parameters"], sizing=sizing, random_state=header["seed"])
         check_parameters(model.get_params(deep=False))
         model.seed_ = int(header["seed"])
-        model.best_iteration_ = int(header["best_iteration"])
-        model._keep_history(persist.history_from(header["history"]))
+        history = persist.history_from(header["history"])
+        model._keep_history(history)
+        model.best_iteration_ = persist.best_iteration_from(header["best_iteration"], history)
     model._model = fitted
     return model
