@@ -35,7 +35,10 @@ MODELS = {
     "projected": {"reg": {"users": 1.0, "items": 2.0}},
     "padded": {"projection": "padded", "dims": np.array([1, 4])},
     "biases": {"biases": True, "metric": lambda *_: 0.0, "callback": lambda _: None},
-    "sizes": {"sizing": {"users": UniformSizing(), "items": [2, 4] * 60}},
+    "sizes": {
+        "sizing": {"users": UniformSizing(), "items": [2, 4] * 60},
+        "projection_reg": 1.0,
+    },
 }
 IDS = {
     "integers": lambda ids: ids,

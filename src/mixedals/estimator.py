@@ -64,7 +64,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
     global_mean
         Add the mean rating to every prediction.
     biases
-        Learn a bias for every user and item, together with the embeddings. Implies the mean.
+        Learn a bias for every user and item, and the mean, together with the embeddings.
     iterations
         Iterations in all.
     eval_every
@@ -202,6 +202,8 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
                     "(validation.restrict_to(train) leaves them out without this warning)",
                     stacklevel=2,
                 )
+            if isinstance(self.metric, str):
+                evaluate(state.model)  # ratings that it can't take fail now
         observers: list[Callable[[TrainingState], object]] = []
         if checkpoint is not None:
             settings = {
@@ -243,6 +245,12 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
                 raise type(error)(
                     f"{error} Its id: {vocabulary.ids.tolist()[error.row]!r}", error.side, error.row
                 ) from error
+        if state.best.largest_term < 1e-6 * np.abs(data.by_user.values).max():
+            warnings.warn(
+                "the predictions are all but 0, as the penalties outweigh these ratings: lower reg "
+                "or projection_reg",
+                stacklevel=2,
+            )
         self._keep_history(state.history)
         self.best_iteration_ = state.best_iteration
         self._model = FittedModel(

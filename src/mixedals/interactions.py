@@ -116,6 +116,8 @@ class Interactions:
                 f"from_matrix needs a two-dimensional SciPy sparse matrix, not {type(matrix)}; "
                 "of a dense one, scipy.sparse.coo_array keeps the entries that aren't zero"
             )
+        if max(matrix.shape) > np.iinfo(np.int32).max:
+            raise ValueError(f"a matrix of shape {matrix.shape}: a side has at most 2^31 - 1 rows")
         coo = matrix.tocoo()
         pairs = {
             "user": pl.Series(coo.row.astype(np.int32, copy=False)),
@@ -158,8 +160,8 @@ class Interactions:
             raise
         except (OSError, pl.exceptions.PolarsError) as error:
             raise ValueError(
-                f"can't read {path}: {error}\nRead it with polars or pandas, with options that fit "
-                "it, and give the frame to from_frame"
+                f"can't read {path}: {str(error).splitlines()[0]}. Read it with polars or pandas, "
+                "with options that fit it, and give the frame to from_frame"
             ) from error
 
     @classmethod
