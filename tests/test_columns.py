@@ -112,11 +112,14 @@ def test_a_name_that_looks_like_a_pattern_is_a_file_first(tmp_path, suffix):
 def test_files_that_cannot_be_read_are_an_error(tmp_path, monkeypatch):
     (tmp_path / "ratings.xlsx").touch()
     (tmp_path / "empty.csv").touch()
-    (tmp_path / "bad.csv").write_text("user,item,rating\n" + "1,1,1\n" * 10_001 + "x,1,1\n")
+    (tmp_path / "bad.csv").write_text("user,item,rating\n1,1,1\n1,2,3,4,5\n")
+    (tmp_path / "folder").mkdir()
     with pytest.raises(ValueError, match=r"\.xlsx.*\.csv, \.tsv, \.parquet"):
         Interactions.read(tmp_path / "ratings.xlsx")
     with pytest.raises(ValueError, match="one format"):
         Interactions.read([tmp_path / "ratings.xlsx", tmp_path / "empty.csv"])
+    with pytest.raises(ValueError, match=r"folder is a folder"):
+        Interactions.read(tmp_path / "folder")
     with pytest.raises(FileNotFoundError, match=r"no file .*missing-\*\.csv"):
         Interactions.read(tmp_path / "missing-*.csv")
     for name in ("empty.csv", "bad.csv"):
@@ -125,3 +128,19 @@ def test_files_that_cannot_be_read_are_an_error(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.csv").write_text("user,item,rating\n1,2,3\n")
     assert len(Interactions.read("g*.csv")) == 1
+
+
+def test_late_lines_of_a_file_may_need_a_wider_type_than_the_first(tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text(
+        "user,item,rating\n" + "".join(f"{u:05},1,3\n" for u in range(10_001)) + "x,1,3.5\n"
+    )
+    data = Interactions.read(path)
+    assert data.users[[0, -1]].tolist() == ["00000", "x"]
+    assert data.by_user.values.max() == 3.5
+
+
+def test_text_among_ratings_is_counted_and_the_first_shown():
+    frame = {"user": ["a", "b", "c"], "item": [1, 2, 3], "rating": ["4", "great", "bad"]}
+    with pytest.raises(ValueError, match=r"2 of 3 rows.*isn't a number.*row 1.*rating='great'"):
+        Interactions.from_frame(frame)

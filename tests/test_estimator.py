@@ -235,7 +235,7 @@ def test_what_the_model_gives_cannot_be_changed(stars):
 
 
 def test_roc_auc_of_stars_says_to_binarise(stars):
-    with pytest.raises(ValueError, match=r"binarise.*metric='rmse'"):
+    with pytest.raises(ValueError, match=r'Binarise.*metric="rmse"'):
         MixedALS(iterations=1).fit(stars, validation=stars)
 
 

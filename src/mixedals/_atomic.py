@@ -24,8 +24,10 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[Path]:
         if path.exists():
             shutil.copymode(path, temporary)
         temporary.replace(path)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        if named := _naming(path, error):
+            raise named from error
         raise
     # The rename itself is on disk only once its folder is.
     with contextlib.suppress(OSError):
@@ -47,5 +49,20 @@ def _beside(path: Path) -> Path:
     if path.exists() and not path.is_file():
         raise FileExistsError(f"{path} is not a file, so nothing can be written in its place")
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
-    temporary.touch(exist_ok=False)
+    try:
+        temporary.touch(exist_ok=False)
+    except OSError as error:  # the file that was asked for says more than that beside it
+        raise type(error)(error.errno, error.strerror, str(path)) from error
     return temporary
+
+
+def _naming(path: Path, error: BaseException) -> OSError | None:
+    """An error that names the file, for one that says only that writing failed."""
+    from polars.exceptions import PolarsError
+
+    if isinstance(error, OSError) and error.filename is None and error.errno is not None:
+        return type(error)(error.errno, error.strerror, str(path))
+    # NumPy and polars say it in a text of their own, polars not even as OSError.
+    if isinstance(error, PolarsError) or type(error) is OSError:
+        return OSError(f"{path}: {error}")
+    return None

@@ -202,45 +202,90 @@ def _names(frame: Any) -> list[Any]:
     return list(frame.collect_schema() if polars else frame)
 
 
-def scan(
-    source: str | Path | list[str | Path], given: Mapping[str, str | bool | None]
-) -> pl.LazyFrame:
-    """Open files of one format, which their suffix says, as one lazy frame.
+def columns_of_files(
+    source: str | Path | list[str | Path],
+    given: Mapping[str, str | bool | None],
+    types: Mapping[str, pl.DataType] | None = None,
+) -> tuple[dict[str, pl.Series], dict[str, str]]:
+    """Take the columns of files of one format, which their suffix says; as ``columns_of``.
 
-    ``given`` are the columns' names by role, as for ``columns_of``.
+    ``types`` are those that roles have if the files are text, which doesn't say any.
     """
-    files: list[str] = []
+    files = _files_of(source)
+    suffixes = {path.suffix.lower() for path in files}
+    listed = ", ".join(map(str, source)) if isinstance(source, list | tuple) else str(source)
+    if len(suffixes) != 1 or not suffixes <= set(_SCAN):
+        raise ValueError(
+            f"can't read {listed}, because of the suffix: give files of one format, of "
+            f"{', '.join(_SCAN)}"
+        )
+    suffix = suffixes.pop()
+    paths = [glob.escape(str(file)) for file in files]  # polars takes them for patterns
+    return _columns_of_format(partial(_SCAN[suffix], paths), suffix, listed, given, types)
+
+
+def columns_of_bytes(
+    data: bytes,
+    suffix: str,
+    name: str,
+    given: Mapping[str, str | bool | None],
+    types: Mapping[str, pl.DataType] | None = None,
+) -> tuple[dict[str, pl.Series], dict[str, str]]:
+    """Take the columns of what a file with that suffix would hold; as ``columns_of_files``."""
+
+    def opened(**options: Any) -> pl.LazyFrame:
+        return _SCAN[suffix](BytesIO(data), **options)
+
+    return _columns_of_format(opened, suffix, name, given, types)
+
+
+def _files_of(source: str | Path | list[str | Path]) -> list[Path]:
+    files: list[Path] = []
     for one in source if isinstance(source, list | tuple) else [source]:
         path = Path(one)
         root = Path(path.anchor)
         found = [path] if path.exists() else sorted(root.glob(str(path.relative_to(root))))
         if not found:
             raise FileNotFoundError(f"there is no file {str(path)!r}")
-        files += (glob.escape(str(file)) for file in found)  # polars takes them for patterns
-    suffixes = {path.suffix.lower() for path in map(Path, files)}
-    if len(suffixes) != 1 or not suffixes <= set(_SCAN):
+        if path.is_dir():
+            raise ValueError(f"{path} is a folder: give its files, as in {path / '*.parquet'}")
+        files += found
+    return files
+
+
+def _columns_of_format(
+    opened: Callable[..., pl.LazyFrame],
+    suffix: str,
+    name: str,
+    given: Mapping[str, str | bool | None],
+    types: Mapping[str, pl.DataType] | None,
+) -> tuple[dict[str, pl.Series], dict[str, str]]:
+    try:
+        if suffix in (".csv", ".tsv"):
+            return _columns_of_text(opened, given, types or {})
+        return columns_of(opened(), given)
+    except (FileNotFoundError, PermissionError):
+        raise
+    except (OSError, pl.exceptions.PolarsError) as error:
+        what = str(error).partition("\n")[0]  # below that, polars' advice on its own options
         raise ValueError(
-            f"can't read files that end in {sorted(suffixes)}: give files of one format, of "
-            f"{', '.join(_SCAN)}"
-        )
-    suffix = suffixes.pop()
-    return _with_halves(partial(_SCAN[suffix], files), suffix, given)
+            f"can't read {name}: {what}. Read it with polars or pandas, with options that fit it, "
+            "and give the frame to from_frame"
+        ) from error
 
 
-def scan_bytes(data: bytes, suffix: str, given: Mapping[str, str | bool | None]) -> pl.LazyFrame:
-    """Open what a file with that suffix would hold, as a lazy frame."""
-    return _with_halves(lambda **options: _SCAN[suffix](BytesIO(data), **options), suffix, given)
-
-
-def _with_halves(
-    opened: Callable[..., pl.LazyFrame], suffix: str, given: Mapping[str, str | bool | None]
-) -> pl.LazyFrame:
-    """Open text so that ratings that are whole in the first lines may have halves further on."""
-    frame = opened()
-    if suffix not in (".csv", ".tsv"):
-        return frame
-    schema = frame.collect_schema()
+def _columns_of_text(
+    opened: Callable[..., pl.LazyFrame],
+    given: Mapping[str, str | bool | None],
+    types: Mapping[str, pl.DataType],
+) -> tuple[dict[str, pl.Series], dict[str, str]]:
+    schema = opened().collect_schema()
     taken = recognise(list(schema), given)
+    told = {taken[role]: dtype for role, dtype in types.items()}
+    # Numbers that are whole in the first lines may have halves further on.
     numbers = [taken[role] for role in ("rating", "weight") if role in taken]
-    whole = [name for name in numbers if schema[name].is_integer()]
-    return opened(schema_overrides=dict.fromkeys(whole, pl.Float64))
+    told |= {name: pl.Float64() for name in numbers if schema[name].is_integer()}
+    try:
+        return columns_of(opened(schema_overrides=told), given)
+    except pl.exceptions.ComputeError:  # further on is what the first lines don't announce
+        return columns_of(opened(infer_schema_length=None), given)

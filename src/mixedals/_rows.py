@@ -101,6 +101,9 @@ def _refuse(columns: dict[str, pl.Series], bad: pl.Series, what: str) -> None:
 
 def _numbers(columns: dict[str, pl.Series], role: str) -> NDArray[np.float32]:
     column = columns[role]
+    if column.dtype == pl.String:
+        bad = column.cast(pl.Float64, strict=False).is_null() & column.is_not_null()
+        _refuse(columns, bad, f"have a {role} that isn't a number: drop or mend them")
     if not (column.dtype.is_numeric() or column.dtype in (pl.Boolean, pl.Null)):
         raise TypeError(f"{role}s must be numbers, but are of type {column.dtype}: convert them")
     if not (column.dtype.is_integer() or column.dtype.is_float()):

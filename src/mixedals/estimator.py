@@ -5,7 +5,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,8 +33,11 @@ from mixedals.preparation import (
 )
 from mixedals.recommender import Recommender
 from mixedals.sizing import PopularitySizing, SideSizing, Sizing
-from mixedals.trainer import IterationRecord, TrainingState, history_frame, train
+from mixedals.trainer import IterationRecord, TrainingState, history_frame, iterate, train
 from mixedals.updates import SolveError
+
+if TYPE_CHECKING:
+    from mixedals.tiers import Factorisation
 
 
 class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -204,7 +207,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
                 )
             if isinstance(self.metric, str):
                 evaluate(state.model)  # ratings that it can't take fail now
-        observers: list[Callable[[TrainingState], object]] = []
+        observers: list[Callable[[TrainingState[Factorisation]], object]] = []
         if checkpoint is not None:
             settings = {
                 "random_state": self.seed_,
@@ -229,7 +232,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         ) as show:
             try:
                 state = train(
-                    problem,
+                    lambda model, number: iterate(model, problem, number),
                     state,
                     iterations=self.iterations,
                     evaluate=evaluate,

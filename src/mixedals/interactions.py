@@ -11,7 +11,7 @@ import polars as pl
 from numpy.typing import ArrayLike, NDArray
 
 from mixedals import _kernels
-from mixedals._columns import columns_of, scan, to_series
+from mixedals._columns import columns_of, columns_of_files, to_series
 from mixedals._ids import Positions, Vocabulary, encode
 from mixedals._rows import Duplicates, Rows, checked_rows, starts_of_pairs
 from mixedals._threads import thread_count
@@ -154,15 +154,7 @@ class Interactions:
         given = {
             "user": user, "item": item, "rating": rating, "timestamp": timestamp, "weight": weight
         }  # fmt: skip
-        try:
-            return cls._from_columns(*columns_of(scan(path, given), given), duplicates)
-        except (FileNotFoundError, PermissionError):
-            raise
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise ValueError(
-                f"can't read {path}: {str(error).splitlines()[0]}. Read it with polars or pandas, "
-                "with options that fit it, and give the frame to from_frame"
-            ) from error
+        return cls._from_columns(*columns_of_files(path, given), duplicates)
 
     @classmethod
     def _from_columns(

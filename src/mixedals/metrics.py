@@ -2,22 +2,29 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+Numbers = NDArray[Any]
 MetricFunction = Callable[[NDArray[np.float32], NDArray[np.float32]], float]
 
 
-def roc_auc(ratings: NDArray[np.float32], predictions: NDArray[np.float32]) -> float:
+def roc_auc(ratings: ArrayLike, predictions: ArrayLike) -> float:
     """Probability that a pair rated higher is predicted higher, ties counting half.
 
     Parameters
     ----------
     ratings
-        Two distinct values, as 0 and 1.
+        Two distinct values, as 0 and 1 or False and True.
     predictions
         One for each rating.
+
+    Raises
+    ------
+    ValueError
+        The ratings have more or fewer values, or some number is NaN.
 
     Examples
     --------
@@ -25,12 +32,13 @@ def roc_auc(ratings: NDArray[np.float32], predictions: NDArray[np.float32]) -> f
     >>> roc_auc(np.array([0, 0, 1, 1]), np.array([0.1, 0.4, 0.35, 0.8]))
     0.75
     """
-    low, high = ratings.min(initial=np.inf), ratings.max(initial=-np.inf)
-    positive = ratings == high
-    if low >= high or not (positive | (ratings == low)).all():
+    ratings, predictions = _checked(ratings, predictions)
+    positive = ratings == ratings.max() if len(ratings) else np.zeros(0, bool)
+    others = ratings[~positive]
+    if not len(others) or (others != others[0]).any():
         raise ValueError(
             f"roc_auc needs ratings of two values; these have {len(np.unique(ratings))}. "
-            "Binarise them (Interactions.binarise), or choose metric='rmse'"
+            'Binarise them, or choose metric="rmse"'
         )
     negatives, positives = np.sort(predictions[~positive]), np.sort(predictions[positive])
     below = np.searchsorted(negatives, positives, side="left").sum(dtype=np.int64)
@@ -38,8 +46,13 @@ def roc_auc(ratings: NDArray[np.float32], predictions: NDArray[np.float32]) -> f
     return float((below + not_above) / (2 * len(negatives) * len(positives)))
 
 
-def rmse(ratings: NDArray[np.float32], predictions: NDArray[np.float32]) -> float:
+def rmse(ratings: ArrayLike, predictions: ArrayLike) -> float:
     """Root of the mean squared error.
+
+    Raises
+    ------
+    ValueError
+        There are no ratings, or some number is NaN.
 
     Examples
     --------
@@ -47,8 +60,26 @@ def rmse(ratings: NDArray[np.float32], predictions: NDArray[np.float32]) -> floa
     >>> rmse(np.array([4.0, 2.0]), np.array([3.0, 3.0]))
     1.0
     """
+    ratings, predictions = _checked(ratings, predictions)
+    if not len(ratings):
+        raise ValueError("rmse needs ratings; there are none")
     error = np.subtract(ratings, predictions, dtype=np.float64)
     return float(np.sqrt(np.mean(error * error)))
+
+
+def _checked(ratings: ArrayLike, predictions: ArrayLike) -> tuple[Numbers, Numbers]:
+    """Both as arrays of as many numbers, none of them NaN."""
+    arrays = {"ratings": np.asarray(ratings), "predictions": np.asarray(predictions)}
+    if arrays["ratings"].shape != arrays["predictions"].shape or arrays["ratings"].ndim != 1:
+        shapes = " and ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ValueError(f"there must be a prediction for each rating, but the shapes are {shapes}")
+    for name, array in arrays.items():
+        if np.isnan(array.min(initial=0)):
+            raise ValueError(
+                f"{np.isnan(array).sum():,} of {len(array):,} {name} are NaN, which is what a "
+                "model predicts where it doesn't know user or item: leave them out"
+            )
+    return arrays["ratings"], arrays["predictions"]
 
 
 @dataclass(frozen=True)

@@ -237,7 +237,7 @@ def best_iteration_from(value: Any, history: tuple[IterationRecord, ...]) -> int
     return int(value)
 
 
-def state_to(state: TrainingState) -> tuple[Json, Tensors]:
+def state_to(state: TrainingState[Factorisation]) -> tuple[Json, Tensors]:
     """Header and tensors of a training state."""
     model, tensors = factors_to(state.model, "model.")
     best, best_tensors = factors_to(state.best, "best.")
@@ -251,7 +251,7 @@ def state_to(state: TrainingState) -> tuple[Json, Tensors]:
     return header, tensors | best_tensors
 
 
-def state_from(header: Json, tensors: Tensors, n_threads: int) -> TrainingState:
+def state_from(header: Json, tensors: Tensors, n_threads: int) -> TrainingState[Factorisation]:
     """The training state."""
     history = history_from(header["history"])
     return TrainingState(

@@ -103,7 +103,7 @@ def mean_rating(ratings: Csr) -> float:
 
 def initial_state(
     users: PreparedSide, items: PreparedSide, estimator: Any, mean: float, n_threads: int
-) -> TrainingState:
+) -> TrainingState[Factorisation]:
     """The paper's initial values, before the first iteration."""
     d = max(allowed_dims(estimator.dims))
 
@@ -125,8 +125,8 @@ def initial_state(
 
 
 def warm_state(
-    state: TrainingState, users: Vocabulary, items: Vocabulary, start: FittedModel
-) -> TrainingState:
+    state: TrainingState[Factorisation], users: Vocabulary, items: Vocabulary, start: FittedModel
+) -> TrainingState[Factorisation]:
     """``state`` with what the fitted model knows of its rows and projections."""
     model = replace(
         state.model,

@@ -70,11 +70,15 @@ class PopularitySizing:
     gamma: float = 0.2
 
     def fit(self, counts: NDArray[np.int64], dims: Sequence[int]) -> SizeSteps:
-        """Steps halfway between the allowed dimensions, in units of ``gamma * f_med``."""
+        """Steps for these counts' median."""
+        rated = counts[counts > 0]
+        return self.steps(float(np.median(rated)) if len(rated) else 1 / self.gamma, dims)
+
+    def steps(self, median: float, dims: Sequence[int]) -> SizeSteps:
+        """Steps halfway between the allowed dimensions, in units of ``gamma * median``."""
         if not self.gamma > 0:
             raise ValueError(f"PopularitySizing: gamma must be above 0, it is {self.gamma!r}")
-        rated = counts[counts > 0]
-        unit = self.gamma * float(np.median(rated)) if len(rated) else 1.0
+        unit = self.gamma * median
         return SizeSteps(
             tuple(unit * (low + high) / 2 for low, high in pairwise(dims)),
             tuple(dims),

@@ -1,6 +1,5 @@
 """Where ratings come from: files or standard input, and the columns that are taken from them."""
 
-import re
 import sys
 from dataclasses import asdict, dataclass
 from enum import StrEnum
@@ -9,9 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import polars as pl
 
     from mixedals import Interactions
+    from mixedals._ids import Vocabulary
 
 STDIN = "-"
 
@@ -89,31 +91,36 @@ class Columns:
     ] = Duplicates.error
     stdin_format: StdinFormat = Format.csv
 
-    def read(self, files: list[str]) -> "Interactions":
-        """The ratings of the files, or of standard input."""
+    def read(
+        self, files: list[str], types: "Mapping[str, pl.DataType] | None" = None
+    ) -> "Interactions":
+        """The ratings of the files, or of standard input; ``types`` as for ``read_columns``."""
         from mixedals import Interactions
 
         given: dict[str, Any] = asdict(self)
-        stdin_format = given.pop("stdin_format")
+        duplicates, stdin_format = given.pop("duplicates").value, given.pop("stdin_format")
         for role in ("timestamp", "weight"):
             given[role] = given[role] if given[role] != "" else False
-        try:
-            if files == [STDIN]:
-                roles = {role: of for role, of in given.items() if role != "duplicates"}
-                return Interactions.from_frame(scan_stdin(stdin_format, roles), **given)
-            return Interactions.read([*files], **given)
-        except (ValueError, TypeError) as error:
-            raise type(error)(as_options(str(error))) from error
+        return Interactions._from_columns(
+            *read_columns(files, stdin_format, given, types), duplicates
+        )
 
 
-def scan_stdin(of: Format, given: dict[str, Any]) -> "pl.LazyFrame":
-    """Standard input, of that format, as a frame; ``given`` are names of columns by role."""
-    from mixedals._columns import scan_bytes
+def read_columns(
+    files: list[str],
+    stdin_format: Format,
+    given: "Mapping[str, str | bool | None]",
+    types: "Mapping[str, pl.DataType] | None" = None,
+) -> tuple[dict[str, "pl.Series"], dict[str, str]]:
+    """The columns by role, and their names; ``types`` of roles, where text doesn't say them."""
+    from mixedals._columns import columns_of_bytes, columns_of_files
 
-    return scan_bytes(sys.stdin.buffer.read(), f".{of}", given)
+    if files == [STDIN]:
+        data = sys.stdin.buffer.read()
+        return columns_of_bytes(data, f".{stdin_format}", "standard input", given, types)
+    return columns_of_files([*files], given, types)
 
 
-def as_options(message: str) -> str:
-    """An error of the library, which speaks of Python's arguments, in terms of the shell's."""
-    message = message.partition("\nRead it with")[0]
-    return re.sub(r'\b([a-z]+)="([^"]*)"', r"--\1 \2", message)
+def types_of_ids(users: "Vocabulary", items: "Vocabulary") -> dict[str, "pl.DataType"]:
+    """Types in which ids that are text are to be read, so that they are like those known."""
+    return {"user": users.values.dtype, "item": items.values.dtype}

@@ -1,5 +1,6 @@
 """What a user can mend is one line on stderr and an exit code that says what kind it was."""
 
+import re
 import signal
 import sys
 import warnings
@@ -20,6 +21,8 @@ EXIT_CODES = {
     MISSING_EXTRA: "a package of an extra is missing",
     INTERRUPTED: "stopped by Ctrl-C, what is whole is kept",
 }
+
+_OF_PYTHON = re.compile(r'\b([a-z_]+)="([^"]*)"')
 
 # Typer has its own copy of click since 0.26: both have this class above what Typer exports.
 UsageError: type[Any] = typer.BadParameter.__bases__[0]
@@ -72,7 +75,14 @@ def exit_code(error: Exception) -> int | None:
 def _message(error: Exception) -> str:
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
-    return str(error) or type(error).__name__
+    message = str(error).partition("\nRead it with")[0]  # which is for Python
+    return _OF_PYTHON.sub(_as_option, message) or type(error).__name__
+
+
+def _as_option(argument: re.Match[str]) -> str:
+    """An argument of Python as the shell has it: ``--metric rmse`` for ``metric="rmse"``."""
+    name, value = argument.groups()
+    return f"--{name.replace('_', '-')} {value}"
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from mixedals.cli.columns import Columns, Files
+from mixedals.cli.columns import Columns, Files, types_of_ids
 from mixedals.cli.models import ModelFile
 from mixedals.cli.options import with_groups
 from mixedals.cli.output import AsJson, print_facts, print_frame, print_json
@@ -44,7 +44,8 @@ def evaluate(
     from mixedals.ranking import evaluate_ranking
 
     fitted = load(model)
-    held_out = parts.last(files, columns)
+    types = types_of_ids(fitted._fitted.users, fitted._fitted.items)
+    held_out = parts.last(files, columns, types)
     predicted = scores(fitted, held_out)
     ranking = asdict(evaluate_ranking(fitted, held_out, k, relevant_above))
     deciles = ranking.pop("deciles")

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mixedals.cli.columns import as_options
-
 if TYPE_CHECKING:
     import polars as pl
 
@@ -63,7 +61,7 @@ class Titles:
 
         if self.titles is None:
             return batches
-        given = self._columns(self.titles)
+        given = self._columns(self.titles, items)
         titles = pl.DataFrame({"at": items.encode(given["item"]), "title": given["title"]})
         titles = titles.unique("at", keep="first")
 
@@ -74,11 +72,11 @@ class Titles:
 
         return map(with_titles, batches)
 
-    def _columns(self, path: str) -> dict[str, "pl.Series"]:
-        from mixedals._columns import columns_of, scan
+    def _columns(self, path: str, items: "Vocabulary") -> dict[str, "pl.Series"]:
+        from mixedals._columns import columns_of_files
 
+        given = {"item": self.item, "title": self.title}
         try:
-            given = {"item": self.item, "title": self.title}
-            return columns_of(scan(path, given), given)[0]
+            return columns_of_files(path, given, {"item": items.values.dtype})[0]
         except (ValueError, TypeError) as error:
-            raise type(error)(f"{path}: {as_options(str(error))}") from error
+            raise type(error)(f"{path}: {error}") from error

@@ -6,10 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from mixedals.cli.columns import Columns
+from mixedals.cli.columns import Columns, types_of_ids
 from mixedals.cli.output import note
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
     from mixedals import Interactions
 
 _PANEL = "Ratings"
@@ -77,9 +81,14 @@ class PartsOptions:
         int, typer.Option(min=0, help="Seed of a random split.", rich_help_panel=_PANEL)
     ] = 0
 
-    def read(self, files: list[str], columns: Columns) -> "Interactions":
-        """The ratings of the files, binarised if so asked."""
-        data = columns.read(files)
+    def read(
+        self,
+        files: list[str],
+        columns: Columns,
+        types: "Mapping[str, pl.DataType] | None" = None,
+    ) -> "Interactions":
+        """The ratings of the files, binarised if so asked; ``types`` as for ``Columns.read``."""
+        data = columns.read(files, types)
         note(f"read {', '.join(files)}: {data!r}")
         if self.binarise is None:
             return data
@@ -99,7 +108,8 @@ class PartsOptions:
         data = self.read(files, columns)
         held_out: dict[str, Interactions] = {}
         if validation is not None:
-            held_out["validation"] = self.read([validation], columns)
+            types = types_of_ids(data.user_vocabulary, data.item_vocabulary)
+            held_out["validation"] = self.read([validation], columns, types)
         elif self.split is not None:
             data, *others = self._split(data)
             held_out = dict(zip(("validation", "test"), others, strict=False))
@@ -114,9 +124,11 @@ class PartsOptions:
             )
         return Parts(data, held_out.get("validation"), held_out.get("test"), left_out)
 
-    def last(self, files: list[str], columns: Columns) -> "Interactions":
+    def last(
+        self, files: list[str], columns: Columns, types: "Mapping[str, pl.DataType]"
+    ) -> "Interactions":
         """The last part: that to test on."""
-        data = self.read(files, columns)
+        data = self.read(files, columns, types)
         return data if self.split is None else self._split(data)[-1]
 
     def _split(self, data: "Interactions") -> tuple["Interactions", ...]:

@@ -5,14 +5,13 @@ from typing import Annotated
 import typer
 
 from mixedals.cli.columns import (
-    STDIN,
     Files,
     Format,
     ItemColumn,
     StdinFormat,
     UserColumn,
-    as_options,
-    scan_stdin,
+    read_columns,
+    types_of_ids,
 )
 from mixedals.cli.models import ModelFile
 from mixedals.cli.options import with_groups
@@ -42,15 +41,12 @@ def predict(
     import polars as pl
 
     from mixedals import load
-    from mixedals._columns import columns_of, scan
 
     fitted = load(model)
-    given = {"user": user, "item": item}
-    try:
-        frame = scan_stdin(stdin_format, given) if files == [STDIN] else scan([*files], given)
-        pairs, names = columns_of(frame, given)
-    except (ValueError, TypeError) as error:
-        raise type(error)(as_options(str(error))) from error
+    types = types_of_ids(fitted._fitted.users, fitted._fitted.items)
+    pairs, names = read_columns(files, stdin_format, {"user": user, "item": item}, types)
+    if pairs["user"].is_empty():
+        raise ValueError("there are no pairs: the input is empty")
     predicted = fitted.predict(pairs["user"], pairs["item"], unknown="mean" if mean else "nan")
     n_unknown = int(pl.Series(predicted).is_nan().sum())
     note(f"{len(predicted):,} pairs; the model doesn't know user or item of {n_unknown:,}")
