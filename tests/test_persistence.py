@@ -189,7 +189,6 @@ HOSTILE_HEADERS = {
     "a history that skips": (("history", 0, "iteration"), 2),
     "text in the history": (("history", 0, "seconds"), "soon"),
     "no rows": (("factors", "users", "n"), 0),
-    "a size of 0": (("factors", "users", "dims"), [0, 4, 6]),
     "truth for a number": (("factors", "users", "d"), True),
 }
 

@@ -69,7 +69,7 @@ def _side_from(name: str, header: Json, tensors: Tensors, prefix: str, n_threads
     n, d = _positive(header["n"]), _positive(header["d"])
     tiers = []
     covered = np.zeros(_bounded(n, tensors, prefix), np.int64)
-    for p in map(_positive, header["dims"]):
+    for p in map(_integer, header["dims"]):
         rows = _tensor(tensors, f"{prefix}{p}.rows", np.int32, (None,))
         factors = _tensor(tensors, f"{prefix}{p}.factors", np.float32, (len(rows), p))
         projection = None
@@ -196,8 +196,13 @@ def _rules_from(header: Json, side: Side) -> SideRules:
     mean_count = _number(header["mean_count"])
     if not mean_count > 0:
         raise ModelFileError(f"{side.name}: a mean of {mean_count} ratings")
+    price = header.get("price")
     return SideRules(
-        _number(header["reg"], 0), _number(header["reg_exponent"], 0), mean_count, steps
+        _number(header["reg"], 0),
+        _number(header["reg_exponent"], 0),
+        mean_count,
+        steps,
+        None if price is None else _number(price, 0),
     )
 
 

@@ -149,9 +149,9 @@ def explicit_sizes(
     """Dimensions given row by row, by an array in the vocabulary's order or a mapping from id."""
     if isinstance(sizes, Mapping):
         codes = vocabulary.encode(list(sizes))
-        out = np.zeros(len(vocabulary), np.int64)
+        out = np.full(len(vocabulary), -1, np.int64)
         out[codes[codes >= 0]] = _whole(list(sizes.values()))[codes >= 0]
-        if missing := np.flatnonzero(out == 0).tolist():
+        if missing := np.flatnonzero(out == -1).tolist():
             raise ValueError(
                 f"sizing: {len(missing)} {side} have no size in the mapping, first "
                 f"{vocabulary.ids[missing].tolist()[0]!r}"

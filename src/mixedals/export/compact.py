@@ -134,7 +134,7 @@ def _restored(
         if p != d and p not in matrices:
             raise ValueError(f"there is no projection for the {name}s of size {p}")
         rows = np.flatnonzero(sizes == p).astype(np.int32)
-        factors = embedding.gather(rows).explode().to_numpy().reshape(-1, p)
+        factors = embedding.gather(rows).explode().to_numpy().reshape(len(rows), p)
         tiers.append(Tier(rows, factors, matrices.get(p)))
     side = Side(f"{name}s", len(frame), d, tuple(tiers), None, thread_count(None))
     biases = frame["bias"].cast(pl.Float32).to_numpy() if "bias" in frame.columns else None
