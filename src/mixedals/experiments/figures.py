@@ -67,7 +67,9 @@ class Panel:
     tips: dict[str, str] = field(default_factory=dict)
 
     def save(self, file: Path | IO[str], of: str, **options: Any) -> None:
-        """Write the figure as ``png`` or ``svg``."""
+        """Write the figure as ``png`` or ``svg``, the same bytes each time."""
+        if of == "svg":
+            options["metadata"] = {"Date": None}
         with require("matplotlib", "plot").rc_context(_STYLE):
             self.figure.savefig(file, format=of, dpi=150, **options)
 
