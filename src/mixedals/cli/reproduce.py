@@ -116,7 +116,7 @@ def reproduce(
         study = Study(
             ratings,
             records,
-            name=dataset if path is None else f"{dataset}, {path.name}",
+            name=dataset if path is None else f"{dataset} ({path.name})",
             arms=arms.split(","),
             seeds=1 if fast else seeds,
             grid=grid and not fast,

@@ -248,6 +248,7 @@ def _rows_by_dimension(curve: Curve, side: str) -> Panel:
         for model in curve.models
     ]
     labels = [model.label for model in curve.models]
+    axes.tick_params(axis="x", labelsize=8)
     bottom = np.zeros(len(labels))
     for colour, p in zip(_COLOURS[::-1], sorted(set().union(*tiers)), strict=False):
         rows = np.array([of.get(p, 0) for of in tiers])
