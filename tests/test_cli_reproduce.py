@@ -1,11 +1,14 @@
 """``mixedals reproduce`` as it is typed."""
 
 import json
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
+from mixedals.experiments import Records
 from mixedals.synthetic import generate_ratings
 
 
@@ -67,3 +70,30 @@ def test_ratings_without_times(tmp_path):
     done = run(path, "--out", tmp_path / "study")
     assert done.returncode == 3
     assert "needs timestamps" in done.stderr
+
+
+@pytest.mark.slow
+def test_ctrl_c_says_how_to_go_on(tmp_path):
+    out = tmp_path / "study"
+    command = [sys.executable, "-m", "mixedals", "reproduce", "synthetic", "--out", str(out)]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            while process.poll() is None and n_finished(out / "study.sqlite") < 2:
+                time.sleep(0.05)
+            process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert "--resume goes on with it" in said
+    assert "Traceback" not in said
+
+
+def n_finished(path):
+    if not path.exists():
+        return 0
+    try:
+        with Records(path) as records:
+            return len(records.results())
+    except ValueError:  # locked: it is being made
+        return 0

@@ -185,6 +185,9 @@ def test_it_prints_on_white_with_nothing_to_click(opened):
     style = "return getComputedStyle(document.querySelector(arguments[0]))[arguments[1]]"
     assert luminance(browser.execute_script(style, "body", "color")) < 0.05
     assert not browser.find_element(By.TAG_NAME, "summary").is_displayed()
+    paper = {"width": 720, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", paper)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= 720
     pdf = base64.b64decode(browser.execute_cdp_cmd("Page.printToPDF", {})["data"])
     assert pdf.startswith(b"%PDF")
     assert 2 <= len(re.findall(rb"/Type\s*/Page\b", pdf)) <= 8

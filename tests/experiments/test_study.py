@@ -12,6 +12,7 @@ import pytest
 from mixedals import Interactions
 from mixedals.experiments import ARMS, Arm, Point, Records, Study
 from mixedals.experiments.arms import PAPER
+from mixedals.experiments.results import curves
 from mixedals.experiments.study import _histogram
 from mixedals.synthetic import generate_ratings
 
@@ -71,6 +72,14 @@ def test_more_seeds_and_arms_are_added_to_what_is_there(ratings, records):
     after = records.fits("sweep")
     assert len(after) == 2 * (5 + 4)
     assert len(after.join(before, on=before.columns, how="semi", nulls_equal=True)) == len(before)
+    Study(ratings, records, arms=[QUICK], seeds=2, grid=False)  # which does nothing yet
+    assert set(curves(records)) == {"plain", "padded"}
+
+
+def test_ratings_that_do_not_fit_leave_no_trace(ratings, records):
+    with pytest.raises(ValueError, match="other bounds"):
+        Study(ratings, records, arms=[QUICK], bounds=(5, 6))
+    assert records.fact("identity") is None
 
 
 @pytest.mark.slow

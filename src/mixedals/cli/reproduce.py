@@ -1,11 +1,13 @@
 """``mixedals reproduce``: the paper's experiments on a data set or on ratings of one's own."""
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mixedals.cli.columns import Columns
+from mixedals.cli.errors import INTERRUPTED
 from mixedals.cli.options import with_groups
 from mixedals.cli.output import AsJson, note, print_facts, print_json
 from mixedals.cli.parts import numbers
@@ -103,7 +105,7 @@ def reproduce(
             f"{binarise!r} must be two rising numbers", param_hint="--binarise"
         )
     file = out / "study.sqlite"
-    if file.exists() and not resume:
+    if not resume and _holds_a_study(file):
         raise typer.BadParameter(
             f"{out} holds a study: --resume goes on with it, another --out begins anew"
         )
@@ -114,7 +116,7 @@ def reproduce(
         study = Study(
             ratings,
             records,
-            name=dataset if path is None else f"{dataset}, {path.name}",
+            name=dataset if path is None else f"{dataset} ({path.name})",
             arms=arms.split(","),
             seeds=1 if fast else seeds,
             grid=grid and not fast,
@@ -123,7 +125,11 @@ def reproduce(
             n_threads=n_threads,
         )
         del ratings
-        study.run()
+        try:
+            study.run()
+        except KeyboardInterrupt:
+            warnings.warn(f"{out} keeps what is finished: --resume goes on with it", stacklevel=1)
+            raise typer.Exit(INTERRUPTED) from None
         page, found = write_report(records, out)
         n_fits = len(records.results())
     if as_json:
@@ -131,6 +137,15 @@ def reproduce(
     else:
         _print_claims(found)
         print_facts({"report": str(page), "fits": n_fits})
+
+
+def _holds_a_study(file: Path) -> bool:
+    from mixedals.experiments import Records
+
+    if not file.exists():
+        return False
+    with Records(file) as records:
+        return records.fact("identity") is not None
 
 
 def _ratings(dataset: str, path: Path | None, columns: Columns) -> "Interactions":

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from mixedals.experiments.results import Curve, Difference, difference, differences
 
 HOLDS, FAILS, UNSURE = "holds", "fails", "can't be told"
+_PROJECTED = ("projected", "sampled", "projected-wide", "sampled-wide")
 
 
 @dataclass(frozen=True)
@@ -31,7 +32,7 @@ def claims(curves: Mapping[str, Curve]) -> list[Claim]:
     """The paper's claims about those of its arms that the study has."""
     plain, padded = curves.get("plain"), curves.get("padded")
     out = []
-    projected = [curves[name] for name in ("projected", "sampled") if name in curves]
+    projected = [curves[name] for name in _PROJECTED if name in curves]
     for arm in projected:
         if plain is not None:
             found = differences(arm, plain)

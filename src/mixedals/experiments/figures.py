@@ -67,7 +67,9 @@ class Panel:
     tips: dict[str, str] = field(default_factory=dict)
 
     def save(self, file: Path | IO[str], of: str, **options: Any) -> None:
-        """Write the figure as ``png`` or ``svg``."""
+        """Write the figure as ``png`` or ``svg``, the same bytes each time."""
+        if of == "svg":
+            options["metadata"] = {"Date": None}
         with require("matplotlib", "plot").rc_context(_STYLE):
             self.figure.savefig(file, format=of, dpi=150, **options)
 
@@ -246,6 +248,7 @@ def _rows_by_dimension(curve: Curve, side: str) -> Panel:
         for model in curve.models
     ]
     labels = [model.label for model in curve.models]
+    axes.tick_params(axis="x", labelsize=8)
     bottom = np.zeros(len(labels))
     for colour, p in zip(_COLOURS[::-1], sorted(set().union(*tiers)), strict=False):
         rows = np.array([of.get(p, 0) for of in tiers])

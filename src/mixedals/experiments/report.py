@@ -144,7 +144,7 @@ def _model_rows(of_arm: Iterable[Curve]) -> list[Sequence[Any]]:
             float(model.values("test_auc").std(ddof=1)) if len(model.fits) > 1 else None,
             float(model.values("test_rmse").mean()),
             "/".join(map(str, model.fits["best_iteration"])),
-            round(float(model.values("seconds").mean()), 2),
+            f"{model.values('seconds').mean():.2f}",
         )
         for curve in of_arm
         for model in curve.models

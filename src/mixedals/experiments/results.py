@@ -120,10 +120,12 @@ def _means(rows: list[list[float | None]]) -> NDArray[np.float64]:
 
 
 def curves(records: Records) -> dict[str, Curve]:
-    """The arms of the sweep by name."""
-    sweep = records.fits("sweep")
+    """The arms of the sweep by name, those that have models."""
+    by_arm = {str(name): of for (name,), of in records.fits("sweep").group_by("arm")}
     titles: dict[str, str] = records.fact("titles")
-    return {name: _curve(name, title, sweep.filter(arm=name)) for name, title in titles.items()}
+    return {
+        name: _curve(name, title, by_arm[name]) for name, title in titles.items() if name in by_arm
+    }
 
 
 def _curve(name: str, title: str, fits: pl.DataFrame) -> Curve:

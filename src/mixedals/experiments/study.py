@@ -94,12 +94,14 @@ class Study:
         self._ends_only = ends_only
         self._n_threads = n_threads
         self._protocol = Protocol(ratings, bounds)
+        parts = self._protocol.parts  # before anything is recorded: it raises if they don't fit
         self._check_identity(
             {"ratings": digest_of(ratings), "bounds": list(bounds), "grid search": grid}
         )
         records.set_fact("name", name)
-        records.set_fact("titles", {arm.name: arm.title for arm in self._arms})
-        records.set_fact("parts", _described(self._protocol.parts))
+        titles = {arm.name: arm.title for arm in self._arms}
+        records.set_fact("titles", (records.fact("titles") or {}) | titles)
+        records.set_fact("parts", _described(parts))
 
     def run(self, progress: bool | None = None) -> None:
         """Do all that isn't done yet.
