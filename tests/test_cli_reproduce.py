@@ -48,11 +48,9 @@ def test_ratings_of_ones_own(file, tmp_path):
     ("words", "message"),
     [
         (["ml-1m"], "--out"),
-        (["ml-1m", "nowhere", "--out", "x"], "there is no 'nowhere'"),
         (["ml-2m", "--out", "x"], "neither a file nor a data set; there are ml-100k"),
         (["ml-1m", "--out", "x", "--user", "u"], "has a known layout"),
         (["synthetic", "--out", "x", "--arms", "plane"], "no arm plane; there are plain"),
-        (["synthetic", "--out", "x", "--binarise", "4"], "two rising numbers"),
         (["synthetic", "--out", "x", "--binarise", "5,6"], "other bounds"),
     ],
 )

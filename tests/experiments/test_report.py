@@ -13,6 +13,8 @@ from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
+pytestmark = pytest.mark.slow
+
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 SIZES = {"desktop": (1200, 900), "phone": (360, 740)}
 FIGURES = {
