@@ -225,6 +225,8 @@ class _Runner:
         )
         with warnings.catch_warnings():
             warnings.simplefilter("error", TrainingInterrupted)
+            # Some of a grid's penalties are too large, which the scores tell.
+            warnings.filterwarnings("ignore", "the predictions are all but 0")
             try:
                 return model.fit(parts.train, validation=parts.validation)
             except TrainingInterrupted as stopped:  # a fit is whole or not there
