@@ -57,8 +57,9 @@ def reproduce(
             callback=_known_arms,
             help="Methods to compare. Beyond the paper's there are projected-wide and sampled-wide "
             "(more penalties to choose from), plain-root, padded-root and projected-root (the "
-            "penalty grows with popularity), plain-large, padded-large and projected-large (to 16 "
-            "dimensions), power-law (another sizing).",
+            "penalty grows with popularity), budget (the best sizes for a number of parameters), "
+            "plain-large, padded-large and projected-large (to 16 dimensions), power-law (another "
+            "sizing).",
         ),
     ] = _PAPER,
     seeds: Annotated[

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from mixedals.budget import BudgetSizing
 from mixedals.sizing import PopularitySizing, PowerLawSizing
 
 _REG = (0.1, 0.3, 1.0, 3.0)
@@ -124,6 +125,19 @@ _FURTHER = (
     ),
     _learned(
         "projected-root", "projected, root penalty", _by_gamma(_PAPER, **_ROOT), _ROOT_REGS, 6
+    ),
+    _fixed(
+        "budget",
+        "padded, sizes by a budget, root penalty",
+        [
+            Point(
+                f"{n:g} a row",
+                {"sizing": BudgetSizing(parameters_per_row=n), "projection": "padded", **_ROOT},
+            )
+            for n in (2.5, 3.0, 3.75, 4.25)
+        ],
+        _ROOT_REGS,
+        6,
     ),
     _fixed("plain-large", "plain, to d = 16", _by_dimension((8, 12, 16))),
     _fixed("padded-large", "padded, to d = 16", _by_gamma(_LARGE, projection="padded")),

@@ -130,8 +130,10 @@ def panels(curves: Mapping[str, Curve], popularity: Mapping[str, Any]) -> list[P
 
 def _mixed(curves: Mapping[str, Curve]) -> Curve | None:
     """The first arm whose rows have different dimensions."""
-    several = (of for of in curves.values() if isinstance(of.largest.settings["dims"], list))
-    return next(several, None)
+    for curve in curves.values():
+        if len({tier["p"] for tier in curve.largest.details[0]["tiers"]}) > 1:
+            return curve
+    return None
 
 
 def _panel(name: str, title: str, columns: Sequence[str], **labels: str) -> tuple[Panel, "Axes"]:
