@@ -34,7 +34,7 @@ def plot_model(model: "MixedALS") -> "Figure":
 def plot_search(search: "Search") -> "Figure":
     """A search: the frontier, and the metric by each parameter."""
     trials, name = search.trials, metric_of(search.estimator().metric).name
-    searched = [name for name in trials.columns if name in search.study.best_trial.params]
+    searched = [name for name in trials.columns if name in search.best_parameters]
     figure = _figure(10, 6)
     axes = figure.subplots(2, 3).ravel()
     _draw_frontier(axes[0], search, name)

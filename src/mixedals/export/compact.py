@@ -26,6 +26,7 @@ from mixedals.recommender import Recommender
 from mixedals.tiers import Side, Tier
 
 _VERSION = 1
+_MALFORMED = (KeyError, TypeError, ValueError, RecursionError)
 _PROJECTIONS = {
     "side": pl.String(),
     "p": pl.Int32(),
@@ -96,7 +97,7 @@ def read_compact(folder: str | os.PathLike[str]) -> CommonSpace:
             restored |= _restored(frame, projections, name, about)
     except OSError:
         raise
-    except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+    except (*_MALFORMED, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise ModelFileError(f"{folder}: not a whole compact form ({error})") from error
     return CommonSpace(**restored)
 
@@ -134,18 +135,24 @@ def _restored(
         if p != d and p not in matrices:
             raise ValueError(f"there is no projection for the {name}s of size {p}")
         rows = np.flatnonzero(sizes == p).astype(np.int32)
-        factors = embedding.gather(rows).explode().to_numpy().reshape(-1, p)
+        factors = _finite(embedding.gather(rows).explode(), "embeddings").reshape(-1, p)
         tiers.append(Tier(rows, factors, matrices.get(p)))
     side = Side(f"{name}s", len(frame), d, tuple(tiers), None, thread_count(None))
-    biases = frame["bias"].cast(pl.Float32).to_numpy() if "bias" in frame.columns else None
     return {
-        f"{name}_ids": Vocabulary(frame[name], about[f"{name}_ids"]).ids,
+        f"{name}_ids": Vocabulary.from_series(about[f"{name}_ids"], frame[name]).ids,
         f"{name}_vectors": side.common,
-        f"{name}_biases": biases,
+        f"{name}_biases": _finite(frame["bias"], "biases") if "bias" in frame.columns else None,
     }
 
 
 def _matrix(row: dict[str, Any], d: int) -> NDArray[np.float32] | None:
     """A projection (d, p); None for the fixed one."""
-    matrix = np.array(row["projection"], np.float32).reshape(d, row["p"])
+    matrix = _finite(pl.Series(row["projection"]), "projections").reshape(d, row["p"])
     return matrix if row["learned"] else None
+
+
+def _finite(values: pl.Series, what: str) -> NDArray[np.float32]:
+    numbers: NDArray[np.float32] = values.cast(pl.Float32).to_numpy()
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{what} aren't finite numbers")
+    return numbers
