@@ -7,7 +7,7 @@ from mixedals import Interactions, MixedALS, PopularitySizing, UniformSizing
 from mixedals.preparation import initial_state, make_problem, mean_rating, prepare_side
 from mixedals.tiers import Factorisation, Side, Tier
 from mixedals.trainer import Problem, iterate
-from mixedals.updates import SolveError, solve_projections, solve_rows
+from mixedals.updates import ProjectionProblem, SolveError, solve_projections, solve_rows
 
 
 def prepared(estimator: MixedALS, data: Interactions) -> tuple[Problem, Factorisation]:
@@ -304,3 +304,22 @@ def test_singular_projections_say_what_to_do(stars):
     estimator = MixedALS((1, 3), {"users": [1, 3], "items": [1, 3]}, projection_reg=0.0)
     with pytest.raises(SolveError, match="raise projection_reg"):
         estimator.fit(data)
+
+
+def test_sums_of_a_projection_add_up_across_parts(stars):
+    problem, model = prepared(MixedALS(), stars)
+    side, ratings = model.users, problem.by_user
+    tier = side.tiers[0]
+    whole = ProjectionProblem(side, model.items, ratings, 1.0, 0.0, tier).sums()
+    halves = [
+        ProjectionProblem(
+            side, model.items, ratings, 1.0, 0.0, Tier(tier.rows[part], tier.factors[part])
+        ).sums()
+        for part in (slice(0, 40), slice(40, None))
+    ]
+    total = halves[0] + halves[1]
+    np.testing.assert_allclose(total.packed, whole.packed, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(total.rhs, whole.rhs, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(
+        total.solve(1.0, "users"), whole.solve(1.0, "users"), rtol=1e-3, atol=1e-5
+    )

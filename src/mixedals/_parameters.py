@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from mixedals.budget import BudgetSizing
 from mixedals.metrics import METRICS
 from mixedals.sizing import Sizing
 
@@ -48,7 +49,7 @@ def _sizing(v: Any) -> bool:
             isinstance(s, Sizing) or (isinstance(s, given_row_by_row) and not isinstance(s, str))
             for s in v.values()
         )
-    return isinstance(v, Sizing)
+    return isinstance(v, Sizing | BudgetSizing)
 
 
 def _boolean(v: Any) -> bool:
@@ -71,7 +72,7 @@ RANGES = {
     "sizing": _Range(
         _sizing,
         "a sizing such as PopularitySizing(0.2), or {'users': sizes, 'items': sizes} where sizes "
-        "is a sizing, an array or a mapping from id to size",
+        "is a sizing, an array or a mapping from id to size (a budget is for both sides)",
     ),
     "projection": _Range(lambda v: v in ("learned", "padded"), "'learned' or 'padded'"),
     "reg": _penalty,

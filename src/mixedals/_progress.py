@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from mixedals.trainer import TrainingState
 
@@ -43,11 +44,11 @@ def progress_bar(
 @contextmanager
 def training_progress(
     shown: bool | None, iterations: int, done: int, metric: str
-) -> Iterator[Callable[[TrainingState], None]]:
+) -> Iterator[Callable[[TrainingState[Any]], None]]:
     """An observer that shows where training stands."""
     with progress_bar(shown, "Training", iterations, done) as show:
 
-        def observe(state: TrainingState) -> None:
+        def observe(state: TrainingState[Any]) -> None:
             standing = f"objective {state.history[-1].objective.total:.5g}"
             evaluated = [record for record in state.history if record.metric is not None]
             if evaluated:

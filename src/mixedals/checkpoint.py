@@ -12,6 +12,7 @@ from mixedals import _kernels as kernels
 from mixedals.interactions import Interactions
 from mixedals.modelfile import read_file, understood, write_file
 from mixedals.persist import state_from, state_to
+from mixedals.tiers import Factorisation
 from mixedals.trainer import Problem, TrainingState
 
 
@@ -33,7 +34,7 @@ class Checkpoint:
         self._every = every
         self._identity = identity
 
-    def read(self, n_threads: int) -> TrainingState | None:
+    def read(self, n_threads: int) -> TrainingState[Factorisation] | None:
         """The state that the file holds, None where there is no file."""
         if not self._path.exists():
             return None
@@ -49,7 +50,7 @@ class Checkpoint:
             )
         return state
 
-    def write(self, state: TrainingState) -> None:
+    def write(self, state: TrainingState[Factorisation]) -> None:
         """Writes the state, where it is due. A training doesn't end because a disk is full."""
         if state.iteration % self._every == 0:
             header, tensors = state_to(state)
@@ -66,7 +67,7 @@ class Checkpoint:
 
 def identity_of(
     problem: Problem,
-    start: TrainingState,
+    start: TrainingState[Factorisation],
     validation: Interactions | None,
     settings: dict[str, Any],
 ) -> dict[str, Any]:

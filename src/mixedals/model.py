@@ -22,13 +22,17 @@ class SideRules:
     mean_count
         Mean number of ratings over the rows that have any.
     steps
-        Dimension by number of ratings; None where sizes were given row by row.
+        Dimension by number of ratings; None where sizes don't follow from it.
+    price
+        Price of a parameter, by which a row's leave-one-out error chooses its dimension; None where
+        sizes weren't chosen so.
     """
 
     reg: float
     reg_exponent: float
     mean_count: float
     steps: SizeSteps | None
+    price: float | None = None
 
     def ridge(self, counts: NDArray[np.int64]) -> NDArray[np.float32]:
         """Penalty of each row: ``reg * (count / mean count) ** reg_exponent``."""

@@ -166,12 +166,13 @@ def _vocabulary_from(kind: str, tensors: Tensors, prefix: str, n: int) -> Vocabu
 
 
 def _rules_from(header: Json) -> SideRules:
-    steps = header["steps"]
+    steps, price = header["steps"], header.get("price")
     return SideRules(
         _number(header["reg"], 0),
         _number(header["reg_exponent"], 0),
         _number(header["mean_count"], 0),
         None if steps is None else SizeSteps(tuple(steps["limits"]), tuple(steps["dims"])),
+        None if price is None else _number(price, 0),
     )
 
 
@@ -201,7 +202,7 @@ def history_from(rows: list[Json]) -> tuple[IterationRecord, ...]:
     )
 
 
-def state_to(state: TrainingState) -> tuple[Json, Tensors]:
+def state_to(state: TrainingState[Factorisation]) -> tuple[Json, Tensors]:
     """Header and tensors of a training state."""
     model, tensors = factors_to(state.model, "model.")
     best, best_tensors = factors_to(state.best, "best.")
@@ -215,7 +216,7 @@ def state_to(state: TrainingState) -> tuple[Json, Tensors]:
     return header, tensors | best_tensors
 
 
-def state_from(header: Json, tensors: Tensors, n_threads: int) -> TrainingState:
+def state_from(header: Json, tensors: Tensors, n_threads: int) -> TrainingState[Factorisation]:
     """The training state."""
     return TrainingState(
         factors_from(header["model"], tensors, "model.", n_threads),

@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mixedals._parameters import check_parameters
+from mixedals.budget import BudgetSizing
 from mixedals.interactions import Interactions
 from mixedals.preparation import allowed_dims, prepare_side
 from mixedals.recommender import Recommender
@@ -20,9 +21,11 @@ class Plan:
     Attributes
     ----------
     tiers : polars.DataFrame
-        A row for each embedding size of either side, as :func:`tier_table` gives it.
+        A row for each embedding size of either side, as :func:`tier_table` gives it. Which row gets
+        which size under a budget isn't known before the pilot is trained: then these are the
+        pilot's.
     n_parameters
-        All numbers that would be learned.
+        All numbers that would be learned; with a budget the most that might be.
     ratings_bytes, model_bytes
         Memory of the ratings by user and by item, and of the model while it is trained (the
         iteration before, the one at work and the best one; vectors in the common space).
@@ -50,7 +53,7 @@ def plan(estimator: Any, data: Interactions) -> Plan:
         "users": prepare_side("users", data.user_vocabulary, data.by_user, estimator),
         "items": prepare_side("items", data.item_vocabulary, data.by_item, estimator),
     }
-    d = max(allowed_dims(estimator.dims))
+    d = max(allowed_dims(estimator))
     tables = [
         tier_table(
             name,
@@ -66,9 +69,12 @@ def plan(estimator: Any, data: Interactions) -> Plan:
     n_rows = data.n_users + data.n_items
     n_embeddings = int((tiers["p"] * tiers["rows"]).sum())
     weights = data.by_user.weights
+    n_parameters = int(tiers["parameters"].sum())
+    if isinstance(estimator.sizing, BudgetSizing):
+        n_parameters = min(n_parameters, estimator.sizing.budget(n_rows))
     return Plan(
         tiers,
-        int(tiers["parameters"].sum()),
+        n_parameters,
         ratings_bytes=(16 if weights is None else 24) * len(data)
         + (0 if data.timestamps is None else data.timestamps.nbytes),
         # In 32 bits: three states, each with embeddings and common space, and features (padded).

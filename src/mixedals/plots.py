@@ -94,7 +94,8 @@ def _draw_frontier(axes: "Axes", search: "Search", metric: str) -> None:
 
 
 def _draw_parameter(axes: "Axes", trials: pl.DataFrame, parameter: str, metric: str) -> None:
-    trials = trials.sort("n_parameters")  # sets of sizes from small to large
+    sizes = pl.col("dims").str.split(",").list.eval(pl.element().cast(pl.Int64))
+    trials = trials.sort(sizes.list.sum(), maintain_order=True)  # sets from small to large
     axes.scatter(trials[parameter], trials["metric"], s=14)
     axes.set(xlabel=parameter, ylabel=metric)
     if parameter in ("gamma", "reg", "projection_reg"):

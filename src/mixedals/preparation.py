@@ -1,6 +1,5 @@
 """From ratings and parameters to what the trainer needs: the problem, and where to start."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,6 +10,7 @@ from mixedals import _kernels as kernels
 from mixedals._ids import Vocabulary
 from mixedals._kernels import Csr
 from mixedals._parameters import of_side
+from mixedals.budget import BudgetSizing
 from mixedals.interactions import Interactions
 from mixedals.metrics import MetricFunction
 from mixedals.model import FittedModel, SideRules
@@ -44,18 +44,25 @@ class PreparedSide:
     keys: NDArray[np.uint64]
 
 
-def allowed_dims(dims: int | Sequence[int]) -> tuple[int, ...]:
-    """The parameter ``dims`` as rising integers."""
-    return tuple(sorted(map(int, np.atleast_1d(dims))))
+def allowed_dims(estimator: Any) -> tuple[int, ...]:
+    """Sizes that rows may have, rising: the parameter ``dims``, or a budget's candidates."""
+    if isinstance(estimator.sizing, BudgetSizing):
+        return estimator.sizing.sizes(biases=estimator.biases)
+    return tuple(sorted(map(int, np.atleast_1d(estimator.dims))))
 
 
 def prepare_side(name: str, vocabulary: Vocabulary, ratings: Csr, estimator: Any) -> PreparedSide:
-    """Sizes and penalties of a side (``users`` or ``items``), by the estimator's parameters."""
+    """Sizes and penalties of a side (``users`` or ``items``), by the estimator's parameters.
+
+    With a budget, every row has the largest size: that of the pilot, which the choice is made from.
+    """
     counts = np.diff(ratings.indptr)
-    dims = allowed_dims(estimator.dims)
+    dims = allowed_dims(estimator)
     sizing = of_side(estimator.sizing, name)
     steps = None
-    if isinstance(sizing, Sizing):
+    if isinstance(sizing, BudgetSizing):
+        sizes = np.full(len(vocabulary), dims[-1], np.int32)
+    elif isinstance(sizing, Sizing):
         steps = sizing.fit(counts, dims)
         sizes = steps(counts)
         if len(strange := np.setdiff1d(sizes, dims)):
@@ -97,9 +104,9 @@ def mean_rating(ratings: Csr) -> float:
 
 def initial_state(
     users: PreparedSide, items: PreparedSide, estimator: Any, mean: float, n_threads: int
-) -> TrainingState:
+) -> TrainingState[Factorisation]:
     """The paper's initial values, before the first iteration."""
-    d = max(allowed_dims(estimator.dims))
+    d = max(allowed_dims(estimator))
 
     def side(prepared: PreparedSide, name: str) -> Side:
         return initial_side(
@@ -119,8 +126,8 @@ def initial_state(
 
 
 def warm_state(
-    state: TrainingState, users: Vocabulary, items: Vocabulary, start: FittedModel
-) -> TrainingState:
+    state: TrainingState[Factorisation], users: Vocabulary, items: Vocabulary, start: FittedModel
+) -> TrainingState[Factorisation]:
     """``state`` with what the fitted model knows of its rows and projections."""
     model = replace(
         state.model,

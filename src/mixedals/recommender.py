@@ -230,7 +230,7 @@ class Recommender:
             these alone. Items must be in the model.
         dims
             Sizes of the users, as an array in their order or a mapping. By default the fitted
-            sizing gives them from the number of ratings.
+            sizing gives them from the number of ratings; that of a budget, from the ratings.
         """
         return self._with(foldin.fold_in_users, interactions, dims)
 

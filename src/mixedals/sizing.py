@@ -70,11 +70,15 @@ class PopularitySizing:
     gamma: float = 0.2
 
     def fit(self, counts: NDArray[np.int64], dims: Sequence[int]) -> SizeSteps:
-        """Steps halfway between the allowed dimensions, in units of ``gamma * f_med``."""
+        """Steps for these counts' median."""
+        rated = counts[counts > 0]
+        return self.steps(float(np.median(rated)) if len(rated) else 1 / self.gamma, dims)
+
+    def steps(self, median: float, dims: Sequence[int]) -> SizeSteps:
+        """Steps halfway between the allowed dimensions, in units of ``gamma * median``."""
         if not self.gamma > 0:
             raise ValueError(f"PopularitySizing: gamma must be above 0, it is {self.gamma!r}")
-        rated = counts[counts > 0]
-        unit = self.gamma * float(np.median(rated)) if len(rated) else 1.0
+        unit = self.gamma * median
         return SizeSteps(
             tuple(unit * (low + high) / 2 for low, high in pairwise(dims)),
             tuple(dims),
@@ -145,9 +149,9 @@ def explicit_sizes(
     """Dimensions given row by row, by an array in the vocabulary's order or a mapping from id."""
     if isinstance(sizes, Mapping):
         codes = vocabulary.encode(list(sizes))
-        out = np.zeros(len(vocabulary), np.int64)
+        out = np.full(len(vocabulary), -1, np.int64)
         out[codes[codes >= 0]] = _whole(list(sizes.values()))[codes >= 0]
-        if missing := np.flatnonzero(out == 0).tolist():
+        if missing := np.flatnonzero(out == -1).tolist():
             raise ValueError(
                 f"sizing: {len(missing)} {side} have no size in the mapping, first "
                 f"{vocabulary.ids[missing[0]]!r}"

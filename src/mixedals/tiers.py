@@ -132,6 +132,14 @@ class Factorisation:
         )
 
 
+def initial_projection(name: str, p: int, d: int, seed: int) -> FloatArray:
+    """Xavier's initial values of a side's projection, float32 (d, p)."""
+    bound = (6 / (d + p)) ** 0.5
+    # The key of a projection's row is its tier and its place there.
+    keys = np.uint64(p << 32) + np.arange(d, dtype=np.uint64)
+    return kernels.uniform(seed, _PROJECTIONS + STREAMS[name], keys, p, -bound, bound, 1)
+
+
 def initial_side(
     keys: NDArray[np.uint64],
     dims: NDArray[np.int32],
@@ -148,21 +156,12 @@ def initial_side(
     They are a function of the seed, the side, each id's key and the component alone:
     neither the other rows nor any order has a part in them.
     """
-    stream = STREAMS[name]
 
     def tier(p: int) -> Tier:
         rows = np.flatnonzero(dims == p).astype(np.int32)
-        factors = kernels.uniform(seed, stream, keys[rows], p, -0.1, 0.1, n_threads)
-        if not learned or p == d:
-            return Tier(rows, factors)
-        bound = (6 / (d + p)) ** 0.5
-        # The key of a projection's row is its tier and its place there.
-        of_rows = np.uint64(p << 32) + np.arange(d, dtype=np.uint64)
-        return Tier(
-            rows,
-            factors,
-            kernels.uniform(seed, _PROJECTIONS + stream, of_rows, p, -bound, bound, n_threads),
-        )
+        factors = kernels.uniform(seed, STREAMS[name], keys[rows], p, -0.1, 0.1, n_threads)
+        projection = initial_projection(name, p, d, seed) if learned and p != d else None
+        return Tier(rows, factors, projection)
 
     return Side(
         name=name,

@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
+from typing import Generic, TypeVar
 
 import numpy as np
 import polars as pl
@@ -13,6 +14,8 @@ from mixedals._kernels import Csr
 from mixedals.metrics import Metric
 from mixedals.tiers import STREAMS, Factorisation, Side
 from mixedals.updates import Sample, solve_projections, solve_rows
+
+Model = TypeVar("Model")
 
 
 class TrainingInterrupted(UserWarning):
@@ -104,11 +107,11 @@ def history_frame(records: Iterable[IterationRecord]) -> pl.DataFrame:
 
 
 @dataclass(frozen=True)
-class TrainingState:
+class TrainingState(Generic[Model]):
     """Where a training stands after whole iterations: all that is needed to go on."""
 
-    model: Factorisation
-    best: Factorisation
+    model: Model
+    best: Model
     best_iteration: int = 0
     best_metric: float = float("nan")
     history: tuple[IterationRecord, ...] = field(default=())
@@ -151,27 +154,28 @@ def _projections_square(side: Side) -> float:
 
 
 def train(
-    problem: Problem,
-    state: TrainingState,
+    advance: Callable[[Model, int], tuple[Model, Objective]],
+    state: TrainingState[Model],
     *,
     iterations: int,
-    evaluate: Callable[[Factorisation], float] | None,
+    evaluate: Callable[[Model], float] | None,
     eval_every: int,
     metric: Metric,
     patience: int | None,
-    observers: Iterable[Callable[[TrainingState], object]],
-) -> TrainingState:
+    observers: Iterable[Callable[[TrainingState[Model]], object]],
+) -> TrainingState[Model]:
     """Iterates until ``iterations`` are done in all, and returns the last state.
 
-    After each iteration every observer is called with the state; one that returns True ends the
-    training. So does Ctrl-C, with a warning, once an iteration is whole.
+    ``advance`` makes one iteration of a model, given its number from 1. After each iteration every
+    observer is called with the state; one that returns True ends the training. So does Ctrl-C,
+    with a warning, once an iteration is whole.
     """
     observers = tuple(observers)
     try:
         while state.iteration < iterations and not _exhausted(state, patience):
             number = state.iteration + 1
             began = time.perf_counter()
-            model, objective = iterate(state.model, problem, number)
+            model, objective = advance(state.model, number)
             seconds = time.perf_counter() - began
             due = evaluate is not None and (number % eval_every == 0 or number == iterations)
             value = float(evaluate(model)) if evaluate is not None and due else None
@@ -198,13 +202,13 @@ def train(
 
 
 def _advanced(
-    state: TrainingState,
-    model: Factorisation,
+    state: TrainingState[Model],
+    model: Model,
     record: IterationRecord,
     metric: Metric,
     *,
     has_validation: bool,
-) -> TrainingState:
+) -> TrainingState[Model]:
     advanced = replace(state, model=model, history=(*state.history, record))
     value = record.metric
     # Until a metric is known, and without validation, the last iteration is the best known.
@@ -219,7 +223,7 @@ def _advanced(
     return advanced
 
 
-def _exhausted(state: TrainingState, patience: int | None) -> bool:
+def _exhausted(state: TrainingState[Model], patience: int | None) -> bool:
     """Tells whether the last ``patience`` evaluations brought nothing better."""
     later = [r for r in state.history if r.iteration > state.best_iteration]
     return patience is not None and sum(r.metric is not None for r in later) >= patience

@@ -118,18 +118,49 @@ def solve_projections(
             if tier.projection is None:
                 yield tier
                 continue
-            problem = _ProjectionProblem(side, other, ratings, beta, mean, tier)
+            problem = ProjectionProblem(side, other, ratings, beta, mean, tier)
             if sample is None and tier.projection.size > DENSE_LIMIT:
                 projection = problem.solve_by_gradients(tier.projection)
             else:
-                projection = problem.solve_densely(sample)
+                projection = problem.sums(sample).solve(beta, side.name)
             yield replace(tier, projection=projection)
 
     return side.with_tiers(solved())
 
 
 @dataclass(frozen=True)
-class _ProjectionProblem:
+class ProjectionSums:
+    """The normal equations of a projection, exact: those of parts of its tier's rows add up.
+
+    Attributes
+    ----------
+    packed
+        ``Q^T Q`` by the upper triangles of both factors, float64 (d(d+1)/2, p(p+1)/2).
+    rhs
+        ``Q^T r``, float64 (d, p).
+    """
+
+    packed: NDArray[np.float64]
+    rhs: NDArray[np.float64]
+
+    def __add__(self, other: "ProjectionSums") -> "ProjectionSums":
+        return ProjectionSums(self.packed + other.packed, self.rhs + other.rhs)
+
+    def solve(self, beta: float, side: str) -> FloatArray:
+        """The projection of that side, float32 (d, p), under the penalty ``beta``."""
+        projection = kernels.solve_projection(self.packed, self.rhs, beta)
+        if projection is None:
+            raise SolveError(
+                f"the projection from dimension {self.rhs.shape[1]} of the {side} has no unique "
+                "solution, as it has too few different ratings: raise projection_reg (or reg, if "
+                "the embeddings are all zero), or list fewer dims",
+                side,
+            )
+        return projection
+
+
+@dataclass(frozen=True)
+class ProjectionProblem:
     """The regression of a tier's ratings on its projection."""
 
     side: Side
@@ -150,21 +181,14 @@ class _ProjectionProblem:
             self.ratings, tier.rows, tier.factors, self.other.common, known, self.side.biases
         )  # fmt: skip
 
-    def solve_densely(self, sample: Sample | None) -> NDArray[np.float32]:
+    def sums(self, sample: Sample | None = None) -> ProjectionSums:
+        """The normal equations, over all ratings or a sample."""
         sampled = None
         if sample is not None:
             fraction = 1 / self.tier.p**2
             sampled = (sample.key, fraction, sample.row_keys, sample.column_keys)
         packed, rhs = kernels.projection_sums(*self._arguments, sampled, self.side.n_threads)
-        projection = kernels.solve_projection(packed, rhs, self.beta)
-        if projection is None:
-            raise SolveError(
-                f"the projection from dimension {self.tier.p} of the {self.side.name} has no "
-                "unique solution, as it has too few different ratings: raise projection_reg (or "
-                "reg, if the embeddings are all zero), or list fewer dims",
-                self.side.name,
-            )
-        return projection
+        return ProjectionSums(packed, rhs)
 
     def solve_by_gradients(self, start: NDArray[np.float32]) -> NDArray[np.float32]:
         """Conjugate gradients from the previous projection, never forming ``Q^T Q``.

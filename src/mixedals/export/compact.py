@@ -135,7 +135,8 @@ def _restored(
         if p != d and p not in matrices:
             raise ValueError(f"there is no projection for the {name}s of size {p}")
         rows = np.flatnonzero(sizes == p).astype(np.int32)
-        factors = _finite(embedding.gather(rows).explode(), "embeddings").reshape(-1, p)
+        numbers = embedding.gather(rows).explode() if p else embedding.clear().explode()
+        factors = _finite(numbers, "embeddings").reshape(len(rows), p)
         tiers.append(Tier(rows, factors, matrices.get(p)))
     side = Side(f"{name}s", len(frame), d, tuple(tiers), None, thread_count(None))
     return {
