@@ -53,6 +53,8 @@ def _stored(ids: pl.Series) -> tuple[pl.Series, str]:
             # NumPy's zero makes -0.0 the same id as 0.0; polars leaves out an addition of zero.
             ids = pl.Series(ids.to_numpy() + 0)
         return ids, _KIND_OF[ids.dtype]
+    elif ids.dtype.is_integer():
+        raise TypeError("integer ids must fit into 64 bits: give larger ones as strings")
     raise TypeError(
         f"ids can't be of type {ids.dtype}: give integers, strings, bytes, UUIDs, floats, "
         "booleans, dates, or datetimes without a time zone"

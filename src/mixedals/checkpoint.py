@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixedals import _kernels as kernels
+from mixedals._atomic import check_writable
 from mixedals.interactions import Interactions
 from mixedals.modelfile import read_file, understood, write_file
 from mixedals.persist import state_from, state_to
@@ -30,6 +31,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: Path, every: int, identity: dict[str, Any]) -> None:
+        check_writable(path)
         self._path = path
         self._every = every
         self._identity = identity

@@ -77,7 +77,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
     global_mean
         Add the mean rating to every prediction.
     biases
-        Learn a bias for every user and item, together with the embeddings. Implies the mean.
+        Learn a bias for every user and item, and the mean, together with the embeddings.
     iterations
         Iterations in all.
     eval_every
@@ -222,6 +222,8 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
                     "(validation.restrict_to(train) leaves them out without this warning)",
                     stacklevel=2,
                 )
+            if isinstance(self.metric, str):
+                evaluate(state.model)  # ratings that it can't take fail now
         observers: list[Callable[[TrainingState[Factorisation]], object]] = []
         if checkpoint is not None:
             settings = {
@@ -255,6 +257,12 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
                 metric=metric,
                 patience=self.patience,
                 observers=[show, *observers],
+            )
+        if state.best.largest_term < 1e-6 * np.abs(data.by_user.values).max():
+            warnings.warn(
+                "the predictions are all but 0, as the penalties outweigh these ratings: lower reg "
+                "or projection_reg",
+                stacklevel=2,
             )
         self._keep_history(state.history)
         self.best_iteration_ = state.best_iteration
@@ -406,7 +414,8 @@ def load(path: str | os.PathLike[str]) -> MixedALS:
         model = MixedALS(**header["parameters"], sizing=sizing, random_state=header["seed"])
         check_parameters(model.get_params(deep=False))
         model.seed_ = int(header["seed"])
-        model.best_iteration_ = int(header["best_iteration"])
-        model._keep_history(persist.history_from(header["history"]))
+        history = persist.history_from(header["history"])
+        model._keep_history(history)
+        model.best_iteration_ = persist.best_iteration_from(header["best_iteration"], history)
     model._model = fitted
     return model

@@ -116,6 +116,8 @@ class Interactions:
                 f"from_matrix needs a two-dimensional SciPy sparse matrix, not {type(matrix)}; "
                 "of a dense one, scipy.sparse.coo_array keeps the entries that aren't zero"
             )
+        if max(matrix.shape) > np.iinfo(np.int32).max:
+            raise ValueError(f"a matrix of shape {matrix.shape}: a side has at most 2^31 - 1 rows")
         coo = matrix.tocoo()
         pairs = {
             "user": pl.Series(coo.row.astype(np.int32, copy=False)),

@@ -37,7 +37,14 @@ class SideRules:
     def ridge(self, counts: NDArray[np.int64]) -> NDArray[np.float32]:
         """Penalty of each row: ``reg * (count / mean count) ** reg_exponent``."""
         relative = counts / self.mean_count
-        return (self.reg * relative**self.reg_exponent).astype(np.float32)
+        with np.errstate(over="ignore"):
+            ridge = (self.reg * relative**self.reg_exponent).astype(np.float32)
+        if not np.isfinite(ridge).all():
+            raise ValueError(
+                f"reg={self.reg}, reg_exponent={self.reg_exponent}: the penalty of a row with "
+                f"{counts.max()} ratings overflows single precision"
+            )
+        return ridge
 
 
 @dataclass(frozen=True)

@@ -80,10 +80,10 @@ def read_file(
         if metadata.get("sha256") != _digest(text, tensors):
             raise ModelFileError("the file is damaged: its contents don't match its digest")
         header = json.loads(text)
-        if int(header["version"]) > VERSION:
+        if header["version"] != VERSION:
             raise ModelFileError(
-                f"written by a newer mixedals (file version {header['version']}; this one reads "
-                f"up to {VERSION}): upgrade mixedals"
+                f"written by another mixedals (file version {header['version']!r}; this one reads "
+                f"{VERSION}): upgrade mixedals"
             )
         if header["kind"] != kind:
             raise ModelFileError(f"holds a {header['kind']}, not a {kind}")

@@ -14,7 +14,7 @@ from mixedals.budget import BudgetSizing
 from mixedals.interactions import Interactions
 from mixedals.metrics import MetricFunction
 from mixedals.model import FittedModel, SideRules
-from mixedals.sizing import Sizing, explicit_sizes
+from mixedals.sizing import SizeSteps, Sizing, explicit_sizes
 from mixedals.tiers import Factorisation, Side, Tier, initial_side
 from mixedals.trainer import Problem, TrainingState
 
@@ -64,6 +64,12 @@ def prepare_side(name: str, vocabulary: Vocabulary, ratings: Csr, estimator: Any
         sizes = np.full(len(vocabulary), dims[-1], np.int32)
     elif isinstance(sizing, Sizing):
         steps = sizing.fit(counts, dims)
+        if not isinstance(steps, SizeSteps):
+            raise TypeError(
+                f"sizing: {type(sizing).__name__}.fit must return SizeSteps, not a "
+                f"{type(steps).__name__}; sizes row by row go in as "
+                "sizing={'users': sizes, 'items': sizes}"
+            )
         sizes = steps(counts)
         if len(strange := np.setdiff1d(sizes, dims)):
             raise ValueError(f"sizing: {name} got the sizes {strange.tolist()}, not in dims={dims}")

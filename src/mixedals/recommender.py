@@ -74,12 +74,12 @@ class Recommender:
     @property
     def user_biases_(self) -> NDArray[np.float32] | None:
         """Bias of each user, float32 (n_users,); None in a model without biases."""
-        return self._fitted.factors.users.biases
+        return _read_only(self._fitted.factors.users.biases)
 
     @property
     def item_biases_(self) -> NDArray[np.float32] | None:
         """Bias of each item, float32 (n_items,); None in a model without biases."""
-        return self._fitted.factors.items.biases
+        return _read_only(self._fitted.factors.items.biases)
 
     @property
     def mean_(self) -> float:
@@ -282,6 +282,13 @@ class Recommender:
         return _ranking(
             (name, vocabulary, rows), (f"similar_{name}", vocabulary, everyone), found, scores
         )
+
+
+def _read_only(array: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
+    if array is not None:
+        array = array.view()
+        array.flags.writeable = False
+    return array
 
 
 def _check_k(k: int) -> None:

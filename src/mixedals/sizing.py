@@ -154,7 +154,7 @@ def explicit_sizes(
         if missing := np.flatnonzero(out == -1).tolist():
             raise ValueError(
                 f"sizing: {len(missing)} {side} have no size in the mapping, first "
-                f"{vocabulary.ids[missing[0]]!r}"
+                f"{vocabulary.ids[missing].tolist()[0]!r}"
             )
     else:
         out = _whole(sizes)

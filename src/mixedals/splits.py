@@ -1,6 +1,7 @@
 """Splitting ratings into parts: by time, at random, into folds."""
 
 from collections.abc import Iterator, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -77,6 +78,8 @@ def k_folds(
     random_state : int or numpy.random.Generator
         The same one gives the same folds, whatever the order of the input.
     """
+    if not isinstance(k, Integral):
+        raise TypeError(f"k must be an integer, not {k!r}")
     if not 2 <= k <= len(data):
         raise ValueError(f"k must be from 2 to the number of ratings, {len(data):,}, not {k}")
     fold = _shuffled(len(data), _cuts(len(data), [1 / k] * k), random_state)

@@ -1,31 +1,61 @@
-"""Ratings from files."""
+"""Columns of frames, arrays and files: found by name, read in every format."""
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from test_interactions import COLUMNS, assert_same, frame
 
 from mixedals import Interactions
 
 
-def frame(n=1000):
-    rng = np.random.default_rng(0)
-    pairs = rng.choice(60 * 50, n, replace=False)
-    return pl.DataFrame(
-        {
-            "userId": pairs // 50 * 3,
-            "movieId": pairs % 50 + 2**40,
-            "rating": rng.integers(1, 11, n) / 2,
-            "timestamp": rng.integers(0, 2**33, n),
-        }
-    )
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("USER_ID", "Product-ID", "Stars", "ts", "Weight"),
+        ("uid", "asin", "overall", "Date", "WEIGHT"),
+        ("visitorid", "itemid", "score", "Time", "weight"),
+    ],
+)
+def test_columns_are_recognised_whatever_their_case(names):
+    row = ([1], [2], [3.0], [4], [5.0])
+    data = Interactions.from_frame(pl.DataFrame(dict(zip(names, row, strict=True))))
+    assert data.to_frame().rows() == [(1, 2, 3.0, 4, 5.0)]
+    assert data.columns == dict(zip(COLUMNS, names, strict=True))
 
 
-def assert_same(one, other):
-    assert one.user_vocabulary == other.user_vocabulary
-    assert one.item_vocabulary == other.item_vocabulary
-    assert one.to_frame().equals(other.to_frame())
+def test_given_columns_come_first_and_false_leaves_one_out():
+    df = pl.DataFrame({"user": [1], "user_id": [2], "item": [3], "n": [4], "weight": [-1]})
+    data = Interactions.from_frame(df, user="user_id", rating="n", weight=False)
+    assert data.to_frame().rows() == [(2, 3, 4.0)]
+
+
+@pytest.mark.parametrize(
+    ("columns", "given_names", "message"),
+    [
+        (
+            "user item",
+            {},
+            "no column is recognised as the ratings.*explicit.*'user', 'item'.*rating=",
+        ),
+        ("who item rating", {}, "no column is recognised as the users.*'who'.*user="),
+        ("user uid item rating", {}, "several columns could be the users: 'user', 'uid'.*user="),
+        ("user item rating date ts", {}, "several columns could be the timestamps.*timestamp="),
+        ("user item rating", {"user": "User"}, "no column 'User'.*'user', 'item', 'rating'"),
+        ("user item rating", {"user": "item"}, "two roles"),
+    ],
+)
+def test_columns_that_are_not_clear_are_an_error(columns, given_names, message):
+    df = pl.DataFrame({name: [1] for name in columns.split()})
+    with pytest.raises(ValueError, match=message):
+        Interactions.from_frame(df, **given_names)
+
+
+def test_what_is_not_a_frame_is_an_error():
+    with pytest.raises(TypeError, match=r"list isn't a frame.*from_arrays"):
+        Interactions.from_frame([1, 2])
 
 
 WRITERS = {
@@ -61,6 +91,19 @@ def test_halves_behind_many_whole_ratings(tmp_path):
     assert data.by_user.values[-1] == 4.5
 
 
+def test_masked_entries_are_missing():
+    ratings = np.ma.array([1.0, 2.0], mask=[False, True])
+    with pytest.raises(ValueError, match="1 of 2 rows have a rating"):
+        Interactions.from_arrays([1, 2], [1, 1], ratings)
+    with pytest.raises(ValueError, match="1 of 2 rows have no user"):
+        Interactions.from_arrays(np.ma.array([1, 2], mask=[True, False]), [1, 1], [1.0, 2.0])
+
+
+def test_columns_may_have_numbers_for_names():
+    frame = pd.DataFrame({0: [1, 2], 1: [1, 1], 2: [3.0, 4.0]})
+    assert len(Interactions.from_frame(frame, user=0, item=1, rating=2)) == 2
+
+
 @pytest.mark.parametrize("suffix", WRITERS)
 def test_a_name_that_looks_like_a_pattern_is_a_file_first(tmp_path, suffix):
     path = tmp_path / f"ratings[1]*{suffix}"
@@ -82,7 +125,7 @@ def test_files_that_cannot_be_read_are_an_error(tmp_path, monkeypatch):
     with pytest.raises(FileNotFoundError, match=r"no file .*missing-\*\.csv"):
         Interactions.read(tmp_path / "missing-*.csv")
     for name in ("empty.csv", "bad.csv"):
-        with pytest.raises(ValueError, match=f"can't read .*{name}.*(?s:.*)from_frame"):
+        with pytest.raises(ValueError, match=f"can't read .*{name}.*from_frame"):
             Interactions.read(tmp_path / name)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "good.csv").write_text("user,item,rating\n1,2,3\n")
@@ -97,6 +140,12 @@ def test_late_lines_of_a_file_may_need_a_wider_type_than_the_first(tmp_path):
     data = Interactions.read(path)
     assert data.users[[0, -1]].tolist() == ["00000", "x"]
     assert data.by_user.values.max() == 3.5
+
+
+def test_text_among_ratings_is_counted_and_the_first_shown():
+    frame = {"user": ["a", "b", "c"], "item": [1, 2, 3], "rating": ["4", "great", "bad"]}
+    with pytest.raises(ValueError, match=r"2 of 3 rows.*isn't a number.*row 1.*rating='great'"):
+        Interactions.from_frame(frame)
 
 
 @given(st.data())
