@@ -26,6 +26,7 @@ def without(packages, code):
     )
 
 
+@pytest.mark.slow
 def test_all_that_is_no_extra_works_without_any():
     packages = [name for names in EXTRAS.values() for name in names] + ["pandas", "pyarrow"]
     done = without(packages, """
@@ -54,6 +55,7 @@ USES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("extra", USES)
 def test_a_missing_extra_is_named(extra):
     done = without(EXTRAS[extra], f"""

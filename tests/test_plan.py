@@ -15,7 +15,7 @@ VARIANTS = [
 
 @pytest.mark.parametrize("parameters", VARIANTS)
 def test_what_was_planned_is_what_is_fitted(stars, parameters):
-    estimator = MixedALS(iterations=1, **parameters)
+    estimator = MixedALS(reg=0.1, projection_reg=1.0, iterations=1, **parameters)
     planned = plan(estimator, stars)
     model = estimator.fit(stars)
     assert planned.n_parameters == model.n_parameters_
@@ -33,7 +33,7 @@ def test_the_memory_of_ratings_is_that_of_both_views(stars):
     n_bytes = sum(array.nbytes for view in views for array in (view.indices, view.values))
     planned = plan(MixedALS(), stars)
     assert planned.ratings_bytes == n_bytes + stars.timestamps.nbytes
-    model = MixedALS(iterations=1).fit(stars)
+    model = MixedALS(reg=0.1, iterations=1).fit(stars)
     assert planned.model_bytes > model.user_vectors_.nbytes + model.item_vectors_.nbytes
 
 

@@ -39,6 +39,7 @@ def without_time(trials):
     return trials.drop("seconds")
 
 
+@pytest.mark.filterwarnings("ignore:the predictions are all but 0")
 def test_every_trial_is_in_the_space_and_says_the_truth(parts, searched):
     trials = searched.trials
     assert len(trials) + len(pruned(searched)) == searched.n_done == 16
@@ -116,6 +117,7 @@ def test_the_estimators_other_parameters_stay(parts):
     assert search.estimator().projection == "padded"
 
 
+@pytest.mark.slow
 def test_a_search_that_stopped_goes_on_as_if_it_had_not(parts, searched, tmp_path):
     storage = tmp_path / "search.db"
     for n_trials in (2, 5, 8):

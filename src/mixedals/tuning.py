@@ -257,6 +257,8 @@ class Search:
         model.set_params(callback=report, progress=False)
         with warnings.catch_warnings():
             warnings.simplefilter("error", TrainingInterrupted)
+            # A trial may be poor; the metric says so.
+            warnings.filterwarnings("ignore", "the predictions are all but 0")
             try:
                 model.fit(self._train, validation=self._validation)
             except TrainingInterrupted as stopped:  # a trial is whole or not there
