@@ -44,6 +44,11 @@ class SearchSpace:
         Least and largest value, on a logarithmic scale.
     reg_exponent
         Least and largest value.
+
+    Examples
+    --------
+    >>> SearchSpace(dims=((2, 4), (4, 8, 16)), reg=(1.0, 10.0)).reg
+    (1.0, 10.0)
     """
 
     dims: Sequence[Sequence[int]] = ((2, 4, 6), (4, 8, 16), (8, 16, 32))
