@@ -42,6 +42,15 @@ class RankingScores:
         the other tenths not counted as relevant: ``decile``, its ``items``, the fewest and the most
         ratings of these in training, ``users``, and the scores, of which the first three are null
         where nobody has something relevant.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS, split_at_random
+    >>> from mixedals.synthetic import generate_ratings
+    >>> train, test = split_at_random(generate_ratings(100, 50, 2000), (0.8, 0.2))
+    >>> scores = evaluate_ranking(MixedALS(iterations=3).fit(train), test, k=5)
+    >>> scores.deciles["decile"].to_list()
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
     """
 
     k: int

@@ -49,6 +49,11 @@ class SearchSpace:
         Least and largest number of parameters, on a logarithmic scale, for sizes that are found by
         themselves: the search chooses between them and the popularity rule too. None leaves them
         out.
+
+    Examples
+    --------
+    >>> SearchSpace(dims=((2, 4), (4, 8, 16)), reg=(1.0, 10.0)).reg
+    (1.0, 10.0)
     """
 
     dims: Sequence[Sequence[int]] = ((2, 4, 6), (4, 8, 16), (8, 16, 32))

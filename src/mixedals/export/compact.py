@@ -47,6 +47,17 @@ class CommonSpace:
         float32 (n, d).
     user_biases, item_biases
         float32 (n,), or None.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = write_compact(model, folder)
+    >>> read_compact(folder).user_vectors.shape == model.user_vectors_.shape
+    True
     """
 
     user_ids: NDArray[Any]
@@ -58,7 +69,18 @@ class CommonSpace:
 
 
 def write_compact(model: Recommender, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write the compact form of a fitted model; ``compact.json`` comes last."""
+    """Write the compact form of a fitted model; ``compact.json`` comes last.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> [path.name for path in write_compact(model, folder)]
+    ['users.parquet', 'items.parquet', 'projections.parquet', 'compact.json']
+    """
     paths = []
     projections: list[dict[str, Any]] = []
     about: dict[str, Any] = {"version": _VERSION}
@@ -84,6 +106,17 @@ def read_compact(folder: str | os.PathLike[str]) -> CommonSpace:
     ------
     ModelFileError
         The folder doesn't hold a compact form, or not a whole one.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = write_compact(model, folder)
+    >>> bool((read_compact(folder).item_vectors == model.item_vectors_).all())
+    True
     """
     folder = Path(folder)
     try:
