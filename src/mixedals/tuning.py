@@ -16,7 +16,7 @@ from mixedals._extras import require
 from mixedals._parameters import check_parameters
 from mixedals._progress import progress_bar
 from mixedals.budget import BudgetSizing
-from mixedals.checkpoint import digest
+from mixedals.checkpoint import digest_of
 from mixedals.estimator import MixedALS
 from mixedals.interactions import Interactions
 from mixedals.metrics import metric_of
@@ -300,8 +300,8 @@ class Search:
         for name in ("n_threads", "callback", "metric"):
             del fixed[name]
         identity = {
-            "train": _digest(self._train),
-            "validation": _digest(self._validation),
+            "train": digest_of(self._train),
+            "validation": digest_of(self._validation),
             "metric": self._metric.name,
             "estimator": repr(sorted(fixed.items())),
             "space": repr(asdict(self._space)),
@@ -315,9 +315,3 @@ class Search:
                 "file, or remove it to start anew"
             )
         self.study.set_user_attr("identity", identity)
-
-
-def _digest(data: Interactions) -> str:
-    keys = data.user_vocabulary.keys(), data.item_vocabulary.keys()
-    ratings = data.by_user
-    return digest(ratings.indptr, ratings.indices, ratings.values, ratings.weights, *keys)
