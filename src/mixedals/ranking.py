@@ -163,7 +163,13 @@ def _among(values: NDArray[np.int64], rising: NDArray[np.int64]) -> NDArray[np.b
 
 
 def popularity_deciles(popularity: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Tenth of each item from 1, the most popular: equally many items in each."""
+    """Tenth of each item from 1, the most popular: equally many items in each.
+
+    Examples
+    --------
+    >>> popularity_deciles(np.array([5, 1, 9, 7])).tolist()
+    [6, 8, 1, 3]
+    """
     decile = np.empty(len(popularity), np.int64)
     order = np.argsort(-popularity, kind="stable")
     decile[order] = 1 + np.arange(len(order)) * N_DECILES // len(order)
