@@ -1,1 +1,1 @@
-"""Measurements: run all of them with ``python -m benchmarks``."""
+"""Measurements beside peers and against the machine: ``python -m benchmarks``."""

@@ -1,77 +1,98 @@
-"""Runs every measurement, each in a process of its own, and prints the ratios that matter."""
+"""Runs the measurements, keeps them as JSON, and writes the table and the figure of the docs.
 
+``python -m benchmarks --tasks iteration --sizes 13M --dims 6 64`` runs a part of them;
+``--report`` alone writes the documents anew from what was measured before.
+"""
+
+import argparse
+import datetime
 import json
 import os
 import subprocess
-import sys
-from pathlib import Path
+from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks.cases import CASES, Case
+from benchmarks.contestants import CONTESTANTS, HERE
 from benchmarks.data import ratings_file
-from benchmarks.measure import MEASUREMENTS, THREADS
+from benchmarks.machine import describe, limits, reading
+from benchmarks.report import write_report
+from benchmarks.worker import THREADS
 
-HERE = Path(__file__).parent
-LENSKIT_VENV = HERE / ".venv-lenskit"
-ENVIRONMENT = os.environ | {
-    "LK_NUM_THREADS": str(THREADS),
-    "OMP_NUM_THREADS": str(THREADS),
-    "OPENBLAS_NUM_THREADS": str(THREADS),
-    "LK_NUM_BACKEND_THREADS": str(THREADS),
-}
-Result = dict[str, float]
+RESULTS = HERE / "results.json"
 
 
-def run(*command: object) -> Result:
-    """The last line that a command prints, as JSON."""
+def environment() -> dict[str, str]:
+    """All libraries get as many threads, by whatever variable they look at."""
+    names = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "RAYON_NUM", "LK_NUM", "LK_NUM_BACKEND")
+    return os.environ | {f"{name}_THREADS": str(THREADS) for name in (*names, "POLARS_MAX")}
+
+
+def measure(case: Case, name: str) -> dict[str, Any]:
+    """One contestant's figures; of a run that fails, its error."""
+    contestant = CONTESTANTS[name]
+    arguments = {
+        "path": str(ratings_file(case.size, case.part, case.suffix)),
+        "test": str(ratings_file(case.size, "test")) if case.task == "quality" else "",
+        "dims": case.dims(name),
+        "options": contestant.options,
+        "size": case.amount(name, sampled=contestant.sampled),
+    }
+    command = [contestant.python(), HERE / "worker.py", contestant.adapter, case.task]
     done = subprocess.run(
-        list(map(str, command)), env=ENVIRONMENT, stdout=subprocess.PIPE, check=True, text=True
-    )
-    result: Result = json.loads(done.stdout.splitlines()[-1])
+        [*map(str, command), json.dumps(arguments)],
+        env=environment(), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    if done.returncode:
+        return {"error": (done.stderr.strip().splitlines() or ["killed"])[-1]}
+    result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 
 
-def lenskit(dimension: int, epochs: int) -> Result:
-    """LensKit in a virtual environment of its own, made at the first run."""
-    python = LENSKIT_VENV / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", LENSKIT_VENV], check=True)
-        # torch 2.13.0 is asked for by number: an open range takes a build of several gigabytes.
-        requirements = ["torch==2.13.0", "lenskit==2025.8.1"]
-        subprocess.run([python, "-m", "pip", "install", "--quiet", *requirements], check=True)
-    return run(python, HERE / "peers" / "lenskit_als.py", ratings_file(), dimension, epochs)
+def keep(name: str, result: dict[str, Any]) -> None:
+    """Adds one measurement to those kept, with the machine and the day."""
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    results[name] = {"day": today, "machine": describe(), **result}
+    RESULTS.write_text(json.dumps(dict(sorted(results.items())), indent=1) + "\n")
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    tasks = [*dict.fromkeys(case.task for case in CASES), "machine", "reading"]
+    parser.add_argument("--tasks", nargs="+", choices=tasks, default=tasks)
+    parser.add_argument("--sizes", nargs="+", choices={case.size for case in CASES})
+    parser.add_argument("--dims", nargs="+", type=int)
+    parser.add_argument("--contestants", nargs="+", choices=CONTESTANTS)
+    parser.add_argument("--report", action="store_true", help="write the documents, no more")
+    return parser.parse_args()
 
 
 def main() -> None:
-    """Prints the table."""
+    """Runs what was asked for."""
     console = Console()
-    results: dict[str, Result] = {}
-    for name in MEASUREMENTS:
-        with console.status(f"measuring {name}"):
-            results[name] = run(sys.executable, "-m", "benchmarks.measure", name)
-        console.print(f"{name}: {results[name]}")
-    with console.status("measuring LensKit"):
-        peers = {6: lenskit(6, 10), 64: lenskit(64, 2)}
-    console.print(f"LensKit: {peers}")
-
-    seconds = {name: result.get("seconds", 0.0) for name, result in results.items()}
-    table = Table("13 M ratings, two threads", "measured", "to reach")
-
-    def ratio(what: str, value: float, bar: str) -> None:
-        table.add_row(what, f"{value:.2f}", bar)
-
-    for name in ("plain-6", "padded-6", "projected-6", "sampled-6", "plain-64", "projected-64"):
-        table.add_row(f"{name}, s an iteration", f"{seconds[name]:.4f}", "")
-    ratio("LensKit / plain, d = 6", peers[6]["seconds"] / seconds["plain-6"], ">= 5.2")
-    ratio("LensKit / plain, d = 64", peers[64]["seconds"] / seconds["plain-64"], ">= 2.96")
-    ratio("projected / plain, d = 6", seconds["projected-6"] / seconds["plain-6"], "<= 1.3")
-    ratio("projected / plain, d = 64", seconds["projected-64"] / seconds["plain-64"], "<= 1.0")
-    ratio("sampled / exact projections", seconds["sampled-6"] / seconds["projected-6"], ">= 1.0")
-    reading = results["reading"]
-    ratio("frame to views / read_csv, 25 M rows", reading["views"] / reading["read_csv"], "<= 3")
-    ratio("peak of a fit, bytes a rating", results["memory"]["bytes_a_rating"], "<= 40")
-    console.print(table)
+    asked = parsed()
+    if not asked.report:
+        for task, measured in (("machine", limits), ("reading", reading)):
+            if task in asked.tasks:
+                keep(task, measured())
+        for case in CASES:
+            if (
+                case.task not in asked.tasks
+                or (asked.sizes and case.size not in asked.sizes)
+                or (asked.dims and case.dimension not in asked.dims)
+            ):
+                continue
+            figures = {}
+            for name in case.contestants:
+                if not asked.contestants or name in asked.contestants:
+                    with console.status(f"{case.name}: {name}"):
+                        figures[name] = measure(case, name)
+                    console.print(f"{case.name}: {name}: {figures[name]}")
+            if not asked.contestants:  # a part of a run is shown, but not kept as a run
+                keep(case.name, {"figures": figures})
+    write_report(json.loads(RESULTS.read_text()))
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ The blocks of a page run in their order, in a folder of its own, and see what th
 block that can't run here has the reason in a comment before it: ``<!-- not run: ... -->``.
 """
 
+import itertools
 import os
 import re
 import subprocess
@@ -17,6 +18,9 @@ from markdown_it import MarkdownIt
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RUN = {"python", "sh", "{code-cell}"}
+# A process each line, or a Spark.
+SLOW = [ROOT / page for page in ("README.md", "docs/howto/command-line.md", "docs/spark.md")]
+LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 
 
 def blocks(page: Path) -> Iterator[tuple[str, str, int]]:
@@ -47,7 +51,9 @@ def run_shell(text: str) -> None:
 
 
 def case(page: Path) -> object:
-    marks = (pytest.mark.slow, pytest.mark.xdist_group("spark")) if page.stem == "spark" else ()
+    marks = [pytest.mark.slow] * (page in SLOW)
+    if page.stem == "spark":
+        marks.append(pytest.mark.xdist_group("spark"))
     return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
 
 
@@ -69,3 +75,30 @@ def test_every_block_says_its_language():
         for token in MarkdownIt().parse(page.read_text()):
             assert token.type != "fence" or token.info, f"{page}:{token.map}"
             assert token.type != "fence" or not token.info.startswith(("bash", "py ", "shell"))
+
+
+def links(page: Path) -> Iterator[str]:
+    """What the links and images of a page lead to, inside the repository."""
+    for token in MarkdownIt().enable("table").parse(page.read_text()):
+        for child in token.children or []:
+            target = str(child.attrGet("href") or child.attrGet("src") or "")
+            if target and "://" not in target and not target.startswith("mailto:"):
+                yield target
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    tokens = MarkdownIt().parse(page.read_text())
+    texts = [
+        after.content for token, after in itertools.pairwise(tokens) if token.type == "heading_open"
+    ]
+    return {re.sub(r"[^\w -]", "", text.lower()).replace(" ", "-") for text in texts}
+
+
+@pytest.mark.parametrize("page", LINKED, ids=[str(page.relative_to(ROOT)) for page in LINKED])
+def test_links_lead_somewhere(page):
+    for target in links(page):
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.is_file(), target
+        assert not anchor or anchor in anchors(there), target

@@ -12,10 +12,10 @@ def parts(likes) -> tuple[Interactions, Interactions]:
 
 
 BAD = {
-    "dims": [0, (), (2, 2), 1.5, "6", True],
+    "dims": [0, (), (2, 2), 1.5, "6", True, 4097],
     "sizing": [0.2, {"users": UniformSizing()}, {"users": "abc", "items": UniformSizing()}],
     "projection": ["learnt", None],
-    "reg": [-1, float("nan"), float("inf"), "3", {"users": 1.0}, (1.0, 2.0)],
+    "reg": [-1, 1e39, float("nan"), float("inf"), "3", {"users": 1.0}, (1.0, 2.0)],
     "reg_exponent": [-0.5, None],
     "projection_reg": [-1],
     "projection_sampling": [True, "sampled"],
@@ -109,6 +109,8 @@ def test_what_cannot_be_fitted_says_why(stars):
         MixedALS().fit(stars, validation=frame)
     with pytest.raises(TypeError, match="new rows come as Interactions, not DataFrame"):
         MixedALS(iterations=1).fit(stars).fold_in_users(frame)
+    with pytest.raises(ValueError, match=r"reg_exponent=1e\+38.*overflows single precision"):
+        MixedALS(reg_exponent=1e38).fit(stars)
     weightless = Interactions.from_arrays(*frame.to_dict().values(), weights=np.zeros(len(frame)))
     with pytest.raises(ValueError, match="weight 0"):
         MixedALS().fit(weightless)
@@ -218,6 +220,20 @@ def test_validation_of_unknown_rows_is_said(likes):
         MixedALS(iterations=1).fit(train, validation=nobody)
 
 
+def test_embeddings_that_are_all_but_zero_are_said():
+    data = Interactions.from_arrays([1, 1, 2], [1, 2, 1], [1.0, 2.0, 3.0])
+    with pytest.warns(UserWarning, match="all but 0.*lower reg or projection_reg"):
+        MixedALS(reg=10).fit(data)
+
+
+def test_what_the_model_gives_cannot_be_changed(stars):
+    model = MixedALS(iterations=1, biases=True).fit(stars)
+    for name in ("vectors", "dims", "biases", "ids"):
+        for side in ("user", "item"):
+            with pytest.raises(ValueError, match="read-only"):
+                getattr(model, f"{side}_{name}_")[0] = 0
+
+
 def test_roc_auc_of_stars_says_to_binarise(stars):
     with pytest.raises(ValueError, match=r'Binarise.*metric="rmse"'):
         MixedALS(iterations=1).fit(stars, validation=stars)
@@ -250,7 +266,7 @@ def test_weights_of_one_change_nothing_and_of_zero_leave_out(stars, rng):
         "items": dict.fromkeys(stars.items.tolist(), 4),
     }
     np.testing.assert_allclose(
-        MixedALS(sizing=sizes, iterations=2).fit(zeros).user_vectors_,
-        MixedALS(sizing=sizes, iterations=2).fit(left).user_vectors_,
+        MixedALS(sizing=sizes, projection="padded", iterations=2).fit(zeros).user_vectors_,
+        MixedALS(sizing=sizes, projection="padded", iterations=2).fit(left).user_vectors_,
         rtol=1e-3, atol=1e-4,
     )  # fmt: skip

@@ -84,7 +84,9 @@ def test_sizes_of_new_rows(stars):
     folded = model.fold_in_users(data, dims={1003: 2, 1050: 6})
     assert folded.user_dims_[-2:].tolist() == [2, 6]
     given = MixedALS(
-        sizing={"users": np.full(stars.n_users, 4), "items": UniformSizing()}, iterations=2
+        sizing={"users": np.full(stars.n_users, 4), "items": UniformSizing()},
+        projection_reg=1.0,
+        iterations=2,
     ).fit(stars)
     with pytest.raises(ValueError, match="pass dims="):
         given.fold_in_users(data)

@@ -179,6 +179,11 @@ def test_minus_zero_is_zero(dtype):
     assert made.keys().tolist() == vocabulary(np.array([0.0, 1.0], dtype)).keys().tolist()
 
 
+def test_integers_beyond_64_bits_are_an_error():
+    with pytest.raises(TypeError, match=r"must fit into 64 bits.*strings"):
+        vocabulary([2**70])
+
+
 def test_uuids_and_their_text_are_the_same_ids():
     ids = sorted(uuid.UUID(int=i) for i in (5, 77))
     made = vocabulary(np.array(ids, dtype=object))

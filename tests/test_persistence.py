@@ -35,7 +35,10 @@ MODELS = {
     "projected": {"reg": {"users": 1.0, "items": 2.0}},
     "padded": {"projection": "padded", "dims": np.array([1, 4])},
     "biases": {"biases": True, "metric": lambda *_: 0.0, "callback": lambda _: None},
-    "sizes": {"sizing": {"users": UniformSizing(), "items": [2, 4] * 60}},
+    "sizes": {
+        "sizing": {"users": UniformSizing(), "items": [2, 4] * 60},
+        "projection_reg": 1.0,
+    },
 }
 IDS = {
     "integers": lambda ids: ids,
@@ -176,6 +179,17 @@ HOSTILE_HEADERS = {
     "more threads than there can be": (("parameters", "n_threads"), 10**9),
     "no version": (("version",), None),
     "text for a version": (("version",), "one"),
+    "an old version that never was": (("version",), 0),
+    "text for a limit": (("users_rules", "steps", "limits"), ["a", "b"]),
+    "sizes without a tier": (("users_rules", "steps", "dims"), [2, 4, 8]),
+    "a mean count of 0": (("items_rules", "mean_count"), 0.0),
+    "a penalty beyond single precision": (("users_rules", "reg"), 1e300),
+    "a mean beyond single precision": (("mean_rating",), 1e300),
+    "an iteration that was never": (("best_iteration",), 3),
+    "a history that skips": (("history", 0, "iteration"), 2),
+    "text in the history": (("history", 0, "seconds"), "soon"),
+    "no rows": (("factors", "users", "n"), 0),
+    "truth for a number": (("factors", "users", "d"), True),
 }
 
 
@@ -186,6 +200,44 @@ def test_hostile_headers_are_refused(saved, tmp_path, name):
     write_file(tmp_path / "m", "model", header, tensors)
     with pytest.raises(ModelFileError):
         load(tmp_path / "m")
+
+
+def test_a_common_space_that_exhausts_memory_is_refused(stars, tmp_path):
+    MixedALS(dims=2, projection="padded", iterations=1).fit(stars).save(tmp_path / "m")
+    header, tensors = read_file(tmp_path / "m", "model")
+    for side in ("users", "items"):
+        header["factors"][side]["d"] = 2**24  # 28 GB for 420 rows
+    write_file(tmp_path / "m", "model", header, tensors)
+    with pytest.raises(ModelFileError, match="in the common space"):
+        load(tmp_path / "m")
+
+
+def test_other_tensors_are_refused(saved, tmp_path):
+    header, tensors = read_file(saved, "model")
+    write_file(tmp_path / "m", "model", header, tensors | {"more": np.zeros(3)})
+    with pytest.raises(ModelFileError, match="that no model has"):
+        load(tmp_path / "m")
+
+
+def test_offsets_that_wrap_are_refused(saved, tmp_path):
+    header, tensors = read_file(saved, "model")
+    tensors["seen.indptr"][1:3] = 2**63 - 1, -(2**63)
+    write_file(tmp_path / "m", "model", header, tensors)
+    with pytest.raises(ModelFileError, match="indptr"):
+        load(tmp_path / "m")
+
+
+def test_saving_keeps_the_permissions(saved, tmp_path):
+    model, path = load(saved), tmp_path / "m"
+    mask = os.umask(0o027)
+    try:
+        model.save(path)
+    finally:
+        os.umask(mask)
+    assert path.stat().st_mode & 0o777 == 0o640
+    path.chmod(0o600)
+    model.save(path)
+    assert path.stat().st_mode & 0o777 == 0o600
 
 
 HOSTILE_TENSORS = {

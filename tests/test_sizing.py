@@ -111,6 +111,18 @@ def test_sizes_row_by_row(stars):
     np.testing.assert_array_equal(as_array.user_vectors_, model.user_vectors_)
 
 
+class Sizes:
+    """A sizing that gives sizes instead of steps."""
+
+    def fit(self, counts, dims):
+        return np.full(len(counts), dims[0])
+
+
+def test_a_sizing_must_give_steps(stars):
+    with pytest.raises(TypeError, match=r"Sizes\.fit must return SizeSteps, not a ndarray"):
+        MixedALS(sizing=Sizes()).fit(stars)
+
+
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [

@@ -50,7 +50,7 @@ EXPECTED_FAILURES = {
 
 
 @parametrize_with_checks(
-    [FirstTwoColumns(metric="rmse", n_threads=1)],
+    [FirstTwoColumns(metric="rmse", n_threads=1, projection="padded", reg=0.01)],
     expected_failed_checks=lambda _: EXPECTED_FAILURES,
 )
 def test_checks_of_scikit_learn(estimator, check):

@@ -104,3 +104,8 @@ def test_fractions_must_be_positive_and_sum_to_one(fractions):
 def test_folds_must_be_possible(k):
     with pytest.raises(ValueError, match="k must be from 2"):
         k_folds(make(*table()), k)
+
+
+def test_folds_are_counted_by_integers():
+    with pytest.raises(TypeError, match=r"k must be an integer, not 2\.5"):
+        k_folds(make(*table()), 2.5)

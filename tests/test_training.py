@@ -95,6 +95,20 @@ def test_no_update_raises_the_objective(stars, rng, variant, weighted):
             before = after
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_mean_goes_where_errors_cancel(stars, rng, weighted):
+    frame = stars.to_frame()
+    weights = rng.uniform(0, 2, len(frame)) if weighted else None
+    data = Interactions.from_arrays(frame["user"], frame["item"], frame["rating"], weights=weights)
+    problem, model = prepared(MixedALS(biases=True), data)
+    for number in (1, 2, 3):
+        before, (model, _) = model, iterate(model, problem, number)
+        error = problem.by_user.values - predictions(before, problem)
+        if number > 1:  # the initial values are no users' solution
+            expected = np.average(error, weights=problem.by_user.weights)
+            assert model.mean - before.mean == pytest.approx(expected, rel=1e-3, abs=1e-6)
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_reported_objective_is_that_of_the_model(stars, variant):
     problem, model = prepared(MixedALS(**VARIANTS[variant]), stars)

@@ -4,6 +4,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from mixedals.budget import BudgetSizing
     from mixedals.estimator import MixedALS, load
     from mixedals.interactions import Interactions
     from mixedals.modelfile import ModelFileError
@@ -15,6 +16,7 @@ __version__ = "0.1.0"
 
 # Where each public name lives. It is imported when first used: `import mixedals` stays quick.
 _HOMES = {
+    "BudgetSizing": "budget",
     "Interactions": "interactions",
     "MixedALS": "estimator",
     "ModelFileError": "modelfile",
@@ -30,6 +32,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "BudgetSizing",
     "Interactions",
     "MixedALS",
     "ModelFileError",

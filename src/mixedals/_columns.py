@@ -75,6 +75,8 @@ def to_series(values: Any, what: str) -> pl.Series:
         values = np.atleast_1d(np.asarray(values))
         if values.ndim != 1:
             raise ValueError(f"{what} must have one dimension, but have shape {values.shape}")
+        if values.dtype.kind == "M" and np.datetime_data(values.dtype)[0] in ("h", "m", "s"):
+            values = values.astype("datetime64[ms]")  # the coarsest that polars has
         if values.dtype != object:
             return pl.Series(values)
     values = list(values)
@@ -264,10 +266,10 @@ def _columns_of_format(
         return columns_of(opened(), given)
     except (FileNotFoundError, PermissionError):
         raise
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         what = str(error).partition("\n")[0]  # below that, polars' advice on its own options
         raise ValueError(
-            f"can't read {name}: {what}\nRead it with polars or pandas, with options that fit it, "
+            f"can't read {name}: {what}. Read it with polars or pandas, with options that fit it, "
             "and give the frame to from_frame"
         ) from error
 

@@ -6,10 +6,15 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from mixedals.budget import BudgetSizing
 from mixedals.metrics import METRICS
 from mixedals.sizing import Sizing
 
 _T = TypeVar("_T")
+
+# Single precision's; and a row's normal equations of this size take 128 MB a thread.
+_LARGEST_NUMBER = float(np.finfo(np.float32).max)
+_LARGEST_DIM = 4096
 
 
 def _integer(least: int) -> Callable[[Any], bool]:
@@ -21,11 +26,15 @@ def _threads(v: Any) -> bool:
 
 
 def _number(v: Any) -> bool:
-    return isinstance(v, Real) and not isinstance(v, bool) and 0 <= float(v) < float("inf")
+    return isinstance(v, Real) and not isinstance(v, bool) and 0 <= float(v) <= _LARGEST_NUMBER
+
+
+def _dim(v: Any) -> bool:
+    return _integer(1)(v) and int(v) <= _LARGEST_DIM
 
 
 def _dims(v: Any) -> bool:
-    positive = _integer(1)
+    positive = _dim
     if positive(v):
         return True
     many = isinstance(v, Sequence | np.ndarray) and not isinstance(v, str)
@@ -48,7 +57,7 @@ def _sizing(v: Any) -> bool:
             isinstance(s, Sizing) or (isinstance(s, given_row_by_row) and not isinstance(s, str))
             for s in v.values()
         )
-    return isinstance(v, Sizing)
+    return isinstance(v, Sizing | BudgetSizing)
 
 
 def _boolean(v: Any) -> bool:
@@ -64,18 +73,21 @@ class _Range(NamedTuple):
     allowed: str
 
 
-_penalty = _Range(_a_side(_number), "a number from 0, or {'users': number, 'items': number}")
+_penalty = _Range(
+    _a_side(_number),
+    f"a number from 0 to {_LARGEST_NUMBER:.2g}, or {{'users': number, 'items': number}}",
+)
 
 RANGES = {
-    "dims": _Range(_dims, "an integer from 1, or distinct ones"),
+    "dims": _Range(_dims, f"an integer from 1 to {_LARGEST_DIM}, or distinct ones"),
     "sizing": _Range(
         _sizing,
         "a sizing such as PopularitySizing(0.2), or {'users': sizes, 'items': sizes} where sizes "
-        "is a sizing, an array or a mapping from id to size",
+        "is a sizing, an array or a mapping from id to size (a budget is for both sides)",
     ),
     "projection": _Range(lambda v: v in ("learned", "padded"), "'learned' or 'padded'"),
     "reg": _penalty,
-    "reg_exponent": _Range(_number, "a number from 0"),
+    "reg_exponent": _Range(_number, f"a number from 0 to {_LARGEST_NUMBER:.2g}"),
     "projection_reg": _penalty,
     "projection_sampling": _Range(lambda v: v in (None, "paper"), "None or 'paper'"),
     "global_mean": _Range(_boolean, "True or False"),
@@ -93,7 +105,7 @@ RANGES = {
     ),
     "n_threads": _Range(_or_none(_threads), "None or an integer from 1 to 1024"),
     "progress": _Range(_or_none(_boolean), "None, True or False"),
-    "callback": _Range(_or_none(callable), "None or a function of the training state"),
+    "callback": _Range(_or_none(callable), "None or a function of an IterationRecord"),
 }
 
 
@@ -111,7 +123,7 @@ def of_side(value: Mapping[str, _T] | _T, side: str) -> _T:
 
 
 def seed_of(random_state: Any) -> int:
-    """A seed of 63 bits: the integer itself, drawn from a generator, or from the system."""
+    """A seed of 64 bits: the integer itself, drawn from a generator, or from the system."""
     if isinstance(random_state, Integral):
         return int(random_state) % 2**64
     if hasattr(random_state, "integers"):

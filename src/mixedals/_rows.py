@@ -48,6 +48,8 @@ class Rows:
         total = np.add.reduceat(share, starts)
         share[np.repeat(total == 0, sizes)] = 1  # where nothing has weight, the plain mean
         mean = np.add.reduceat(share * self.ratings, starts) / np.add.reduceat(share, starts)
+        if total.max(initial=0) > np.finfo(np.float32).max:
+            raise ValueError("the weights of a pair's ratings sum to more than 32 bits can hold")
         return type(self)(
             mean.astype(np.float32),
             None if timestamps is None else np.maximum.reduceat(timestamps, starts),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mixedals import _kernels as kernels
+from mixedals._atomic import check_writable
 from mixedals.interactions import Interactions
 from mixedals.modelfile import read_file, understood, write_file
 from mixedals.persist import state_from, state_to
@@ -30,6 +31,7 @@ class Checkpoint:
     """
 
     def __init__(self, path: Path, every: int, identity: dict[str, Any]) -> None:
+        check_writable(path)
         self._path = path
         self._every = every
         self._identity = identity
@@ -102,3 +104,12 @@ def digest(*arrays: NDArray[Any] | None) -> str:
         if array is not None:
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def digest_of(data: Interactions) -> str:
+    """A digest of ratings: their ids, values, weights and timestamps."""
+    keys = data.user_vocabulary.keys(), data.item_vocabulary.keys()
+    ratings = data.by_user
+    return digest(
+        ratings.indptr, ratings.indices, ratings.values, ratings.weights, data.timestamps, *keys
+    )

@@ -2,10 +2,12 @@
 
 import os
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,16 +17,18 @@ from sklearn.utils import RegressorTags, column_or_1d
 from mixedals import persist
 from mixedals._columns import column_names, two_columns
 from mixedals._parameters import check_parameters, seed_of
-from mixedals._progress import training_progress
+from mixedals._progress import progress_bar, training_progress
 from mixedals._threads import thread_count
+from mixedals.budget import BudgetSizing
 from mixedals.checkpoint import Checkpoint, identity_of
 from mixedals.interactions import Interactions
 from mixedals.metrics import MetricFunction, metric_of
 from mixedals.model import FittedModel, Seen
 from mixedals.modelfile import read_file, understood, write_file
+from mixedals.pilot import is_pilot, sized_by_budget, train_pilot
 from mixedals.preparation import (
+    PreparedSide,
     Validation,
-    allowed_dims,
     initial_state,
     make_problem,
     mean_rating,
@@ -33,11 +37,16 @@ from mixedals.preparation import (
 )
 from mixedals.recommender import Recommender
 from mixedals.sizing import PopularitySizing, SideSizing, Sizing
-from mixedals.trainer import IterationRecord, TrainingState, history_frame, iterate, train
+from mixedals.tiers import Factorisation
+from mixedals.trainer import (
+    IterationRecord,
+    Problem,
+    TrainingState,
+    history_frame,
+    iterate,
+    train,
+)
 from mixedals.updates import SolveError
-
-if TYPE_CHECKING:
-    from mixedals.tiers import Factorisation
 
 
 class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -52,7 +61,8 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         Which row gets which size: a sizing for both sides (``PopularitySizing``,
         ``PowerLawSizing``, ``UniformSizing`` or an object of your own), or
         ``{"users": ..., "items": ...}`` with a sizing, an array in the order of the interactions'
-        ids or a mapping from id to size for each.
+        ids or a mapping from id to size for each. ``BudgetSizing`` finds the best size of every
+        row under a budget of parameters; its candidates then take the place of ``dims``.
     projection
         How smaller embeddings get into the common space: by matrices that are ``"learned"``, or
         ``"padded"`` with zeros.
@@ -67,7 +77,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
     global_mean
         Add the mean rating to every prediction.
     biases
-        Learn a bias for every user and item, together with the embeddings. Implies the mean.
+        Learn a bias for every user and item, and the mean, together with the embeddings.
     iterations
         Iterations in all.
     eval_every
@@ -111,7 +121,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
     def __init__(
         self,
         dims: int | Sequence[int] = (2, 4, 6),
-        sizing: Sizing | Mapping[str, SideSizing] = PopularitySizing(gamma=0.2),  # noqa: B008 - immutable
+        sizing: Sizing | BudgetSizing | Mapping[str, SideSizing] = PopularitySizing(gamma=0.2),  # noqa: B008 - immutable
         projection: Literal["learned", "padded"] = "learned",
         *,
         reg: float | Mapping[str, float] = 3.0,
@@ -168,11 +178,22 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
             Ratings to evaluate on. The iteration with the best metric is the one that is kept.
         start
             A fitted model to start from: rows that it knows, at the size that they have here,
-            start from their embeddings, and projections from its projections.
+            start from their embeddings, and projections from its projections. With a
+            ``BudgetSizing`` the pilot starts so; a plain model of the largest candidate that knows
+            every row is the pilot itself.
         checkpoint
             A file that the training's state is written to, every ``eval_every`` iterations. Where
             it is there already, the training goes on from it and ends in the same bits as one
             that never stopped.
+
+        Examples
+        --------
+        >>> from mixedals import split_at_random
+        >>> from mixedals.synthetic import generate_ratings
+        >>> train, valid = split_at_random(generate_ratings(100, 50, 2000), (0.9, 0.1))
+        >>> model = MixedALS(metric="rmse", iterations=10).fit(train, validation=valid)
+        >>> model.history_["metric"].drop_nulls().len()
+        2
         """
         check_parameters(self.get_params(deep=False))
         if checkpoint is not None and not isinstance(self.random_state, Integral):
@@ -192,6 +213,11 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         state = initial_state(users, items, self, mean, n_threads)
         if start is not None:
             state = warm_state(state, users.vocabulary, items.vocabulary, start._fitted)
+        if isinstance(self.sizing, BudgetSizing):
+            with _bad_row_named(users, items):
+                users, items, state = self._sized(
+                    self.sizing, users, items, problem, state.model, start
+                )
         metric = metric_of(self.metric)
         evaluate = None
         if validation is not None:
@@ -205,6 +231,8 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
                     "(validation.restrict_to(train) leaves them out without this warning)",
                     stacklevel=2,
                 )
+            if isinstance(self.metric, str):
+                evaluate(state.model)  # ratings that it can't take fail now
         observers: list[Callable[[TrainingState[Factorisation]], object]] = []
         if checkpoint is not None:
             settings = {
@@ -225,27 +253,26 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         if self.callback is not None:
             callback = self.callback
             observers.append(lambda state: callback(state.history[-1]))
-        with training_progress(
-            self.progress, self.iterations, state.iteration, metric.name
-        ) as show:
-            try:
-                state = train(
-                    lambda model, number: iterate(model, problem, number),
-                    state,
-                    iterations=self.iterations,
-                    evaluate=evaluate,
-                    eval_every=self.eval_every,
-                    metric=metric,
-                    patience=self.patience,
-                    observers=[show, *observers],
-                )
-            except SolveError as error:
-                if error.row is None:
-                    raise
-                vocabulary = users.vocabulary if error.side == "users" else items.vocabulary
-                raise type(error)(
-                    f"{error} Its id: {vocabulary.ids.tolist()[error.row]!r}", error.side, error.row
-                ) from error
+        with (
+            training_progress(self.progress, self.iterations, state.iteration, metric.name) as show,
+            _bad_row_named(users, items),
+        ):
+            state = train(
+                lambda model, number: iterate(model, problem, number),
+                state,
+                iterations=self.iterations,
+                evaluate=evaluate,
+                eval_every=self.eval_every,
+                metric=metric,
+                patience=self.patience,
+                observers=[show, *observers],
+            )
+        if state.best.largest_term < 1e-6 * np.abs(data.by_user.values).max():
+            warnings.warn(
+                "the predictions are all but 0, as the penalties outweigh these ratings: lower reg "
+                "or projection_reg",
+                stacklevel=2,
+            )
         self._keep_history(state.history)
         self.best_iteration_ = state.best_iteration
         self._model = FittedModel(
@@ -258,6 +285,24 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
             mean_rating=mean,
         )
         return self
+
+    def _sized(
+        self,
+        sizing: BudgetSizing,
+        users: PreparedSide,
+        items: PreparedSide,
+        problem: Problem,
+        model: Factorisation,
+        start: Recommender | None,
+    ) -> tuple[PreparedSide, PreparedSide, TrainingState[Factorisation]]:
+        """Sizes by the budget, and the training's start, by the pilot that begins as ``model``."""
+        sizing.beside_biases(model.users.n + model.items.n, biases=self.biases)  # before any work
+        ready = start is not None and is_pilot(start._fitted, users, items, model.users.d)
+        steps = sizing.pilot_iterations + sizing.rounds
+        with progress_bar(self.progress, "Sizes", steps, 0) as show:
+            pilot = model if ready else train_pilot(problem, model, sizing, show)
+            learned = self.projection == "learned"
+            return sized_by_budget(users, items, problem, pilot, sizing, learned=learned, show=show)
 
     def _keep_history(self, history: tuple[IterationRecord, ...]) -> None:
         self._history = history
@@ -273,6 +318,14 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         ----------
         X, y
             As in :meth:`fit`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.array([[1, 1], [1, 2], [2, 1]])
+        >>> y = np.array([5.0, 3.0, 4.0])
+        >>> MixedALS(dims=1, reg=0.1, metric="rmse").fit(X, y).score(X, y) < 0
+        True
         """
         if isinstance(X, Interactions):
             frame = X.to_frame()
@@ -321,6 +374,16 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         """Writes the fitted model to a file, which is either whole or what was there before.
 
         A callback, and a metric that is a function, are not in the file.
+
+        Examples
+        --------
+        >>> from mixedals.synthetic import generate_ratings
+        >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "movies.mixedals"
+        >>> model.save(path)
+        >>> path.exists()
+        True
         """
         header, tensors = persist.model_to(self._fitted)
         write_file(path, "model", header | self.summary(), tensors)
@@ -332,24 +395,51 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
             del parameters[left_out]
         if callable(self.metric):
             del parameters["metric"]
-        parameters["dims"] = list(allowed_dims(self.dims))
+        parameters["dims"] = np.atleast_1d(self.dims).tolist()
         return {
             "parameters": parameters,
+            "budget": asdict(self.sizing) if isinstance(self.sizing, BudgetSizing) else None,
             "seed": self.seed_,
             "best_iteration": self.best_iteration_,
             "history": persist.history_to(self._history),
         }
 
 
+@contextmanager
+def _bad_row_named(users: PreparedSide, items: PreparedSide) -> Iterator[None]:
+    """Adds the id to the error of a row that has no solution."""
+    try:
+        yield
+    except SolveError as error:
+        if error.row is None:
+            raise
+        vocabulary = users.vocabulary if error.side == "users" else items.vocabulary
+        raise type(error)(
+            f"{error} Its id: {vocabulary.ids.tolist()[error.row]!r}", error.side, error.row
+        ) from error
+
+
 def load(path: str | os.PathLike[str]) -> MixedALS:
     """The fitted model that :meth:`MixedALS.save` wrote.
 
-    Its ``sizing`` is the fitted one: steps of the number of ratings, or a size for each row.
+    Its ``sizing`` is the fitted one: steps of the number of ratings, or a size for each row. A
+    budget is one again.
 
     Raises
     ------
     ModelFileError
         The file isn't a whole model file.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "movies.mixedals"
+    >>> model.save(path)
+    >>> load(path).n_parameters_ == model.n_parameters_
+    True
     """
     header, tensors = read_file(path, "model")
     with understood(path):
@@ -360,15 +450,19 @@ def load(path: str | os.PathLike[str]) -> MixedALS:
 
 
 def restored(fitted: FittedModel, summary: Mapping[str, Any]) -> MixedALS:
-    """The estimator that was fitted, its ``sizing`` the fitted one."""
-    sizing = {
+    """The estimator that was fitted, its ``sizing`` the fitted one or a budget."""
+    budget = summary.get("budget")
+    sizing: BudgetSizing | dict[str, SideSizing] = {
         "users": fitted.user_rules.steps or fitted.factors.users.dims,
         "items": fitted.item_rules.steps or fitted.factors.items.dims,
     }
+    if budget is not None:
+        sizing = BudgetSizing(**budget)
     model = MixedALS(**summary["parameters"], sizing=sizing, random_state=summary["seed"])
     check_parameters(model.get_params(deep=False))
     model.seed_ = int(summary["seed"])
-    model.best_iteration_ = int(summary["best_iteration"])
-    model._keep_history(persist.history_from(summary["history"]))
+    history = persist.history_from(summary["history"])
+    model._keep_history(history)
+    model.best_iteration_ = persist.best_iteration_from(summary["best_iteration"], history)
     model._model = fitted
     return model

@@ -1,7 +1,7 @@
 """New rows into a fitted model, with everything else fixed."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 from mixedals._ids import Vocabulary
 from mixedals._kernels import Csr
 from mixedals.interactions import Interactions
+from mixedals.leaveoneout import leave_one_out
 from mixedals.model import FittedModel, Seen, SideRules
 from mixedals.sizing import explicit_sizes
 from mixedals.tiers import Side, Tier
@@ -20,12 +21,9 @@ GivenSizes = Mapping[object, int] | ArrayLike | None
 def fold_in_users(model: FittedModel, data: Interactions, dims: GivenSizes) -> FittedModel:
     """The model with the users of ``data`` in it, new or anew."""
     ratings = _in_columns_of(data.by_user, data.item_vocabulary, model.items, "items")
-    sizes = _sizes(
-        dims, data.user_vocabulary, ratings, model.users, model.factors.users, model.user_rules,
-        "users",
-    )  # fmt: skip
-    side = _solved(model.factors.users, model.factors.items, ratings, sizes, model.user_rules,
-                   model.factors.mean)  # fmt: skip
+    factors = model.factors
+    target = _Target(model.users, factors.users, factors.items, model.user_rules, factors.mean)
+    side = target.solved(ratings, target.sizes(dims, data.user_vocabulary, ratings))
     users, old_at, new_at = model.users.merge(data.user_vocabulary)
     kept = ~np.isin(old_at, new_at)
     seen = model.seen.of(np.flatnonzero(kept).astype(np.int32)) if not kept.all() else model.seen
@@ -45,12 +43,9 @@ def fold_in_users(model: FittedModel, data: Interactions, dims: GivenSizes) -> F
 def fold_in_items(model: FittedModel, data: Interactions, dims: GivenSizes) -> FittedModel:
     """The model with the items of ``data`` in it, new or anew."""
     ratings = _in_columns_of(data.by_item, data.user_vocabulary, model.users, "users")
-    sizes = _sizes(
-        dims, data.item_vocabulary, ratings, model.items, model.factors.items, model.item_rules,
-        "items",
-    )  # fmt: skip
-    side = _solved(model.factors.items, model.factors.users, ratings, sizes, model.item_rules,
-                   model.factors.mean)  # fmt: skip
+    factors = model.factors
+    target = _Target(model.items, factors.items, factors.users, model.item_rules, factors.mean)
+    side = target.solved(ratings, target.sizes(dims, data.item_vocabulary, ratings))
     items, old_at, new_at = model.items.merge(data.item_vocabulary)
     pairs_item = np.repeat(new_at, np.diff(ratings.indptr))
     position = np.where(np.isin(old_at, new_at), -1, old_at).astype(np.int32)
@@ -81,50 +76,60 @@ def _in_columns_of(ratings: Csr, columns: Vocabulary, known: Vocabulary, side: s
     )
 
 
-def _sizes(
-    given: GivenSizes,
-    vocabulary: Vocabulary,
-    ratings: Csr,
-    known: Vocabulary,
-    side: Side,
-    rules: SideRules,
-    name: str,
-) -> NDArray[np.int32]:
-    """Sizes given by the caller, or by the fitted rule, or those that known rows have."""
-    present = [tier.p for tier in side.tiers]
-    if given is not None:
-        return explicit_sizes(given, vocabulary, present, name)
-    if rules.steps is not None:
-        return rules.steps.among(present)(np.diff(ratings.indptr))
-    position = known.match(vocabulary)
-    if (position < 0).any():
-        raise ValueError(
-            f"the sizes of {name} were given row by row, so new {name} need theirs: pass dims="
+@dataclass(frozen=True)
+class _Target:
+    """The side that rows come into, the ids it has, and what they are solved against."""
+
+    known: Vocabulary
+    side: Side
+    other: Side
+    rules: SideRules
+    mean: float
+
+    def sizes(self, given: GivenSizes, vocabulary: Vocabulary, ratings: Csr) -> NDArray[np.int32]:
+        """Sizes given by the caller, by the fitted rule, or those that known rows have."""
+        present, name = [tier.p for tier in self.side.tiers], self.side.name
+        if given is not None:
+            return explicit_sizes(given, vocabulary, present, name)
+        if self.rules.steps is not None:
+            return self.rules.steps.among(present)(np.diff(ratings.indptr))
+        position = self.known.match(vocabulary)
+        sizes, new = self.side.dims[position], position < 0
+        if new.any():
+            if self.rules.price is None:
+                raise ValueError(
+                    f"the sizes of {name} were given row by row, so new {name} need theirs: pass "
+                    "dims="
+                )
+            sizes[new] = self._cheapest(ratings, self.rules.price)[new]
+        return sizes
+
+    def _cheapest(self, ratings: Csr, price: float) -> NDArray[np.int32]:
+        """Each row's size of least leave-one-out error and price."""
+        tiers = self.side.tiers
+        sizes = np.array([tier.p for tier in tiers], np.int32)
+        projections = {tier.p: tier.projection for tier in tiers if tier.projection is not None}
+        ridge = self.rules.ridge(np.diff(ratings.indptr))
+        errors = leave_one_out(ratings, self.other, ridge, self.mean, sizes.tolist(), projections)
+        cheapest: NDArray[np.int32] = sizes[np.argmin(errors + price * sizes, axis=1)]
+        return cheapest
+
+    def solved(self, ratings: Csr, sizes: NDArray[np.int32]) -> Side:
+        """A side of the new rows alone, solved with the projections of this one."""
+        side = self.side
+        rows = {tier.p: np.flatnonzero(sizes == tier.p).astype(np.int32) for tier in side.tiers}
+        tiers = (
+            Tier(rows[tier.p], np.empty((len(rows[tier.p]), tier.p), np.float32), tier.projection)
+            for tier in side.tiers
         )
-    return side.dims[position]
-
-
-def _solved(
-    side: Side,
-    other: Side,
-    ratings: Csr,
-    sizes: NDArray[np.int32],
-    rules: SideRules,
-    mean: float,
-) -> Side:
-    """A side of the new rows alone, solved with the projections of ``side``."""
-    rows = {tier.p: np.flatnonzero(sizes == tier.p).astype(np.int32) for tier in side.tiers}
-    tiers = (
-        Tier(rows[tier.p], np.empty((len(rows[tier.p]), tier.p), np.float32), tier.projection)
-        for tier in side.tiers
-    )
-    empty = replace(
-        side,
-        n=len(sizes),
-        tiers=tuple(tiers),
-        biases=None if side.biases is None else np.empty(len(sizes), np.float32),
-    )
-    return solve_rows(empty, other, ratings, rules.ridge(np.diff(ratings.indptr)), mean).side
+        empty = replace(
+            side,
+            n=len(sizes),
+            tiers=tuple(tiers),
+            biases=None if side.biases is None else np.empty(len(sizes), np.float32),
+        )
+        ridge = self.rules.ridge(np.diff(ratings.indptr))
+        return solve_rows(empty, self.other, ratings, ridge, self.mean).side
 
 
 def _merged(

@@ -22,18 +22,29 @@ class SideRules:
     mean_count
         Mean number of ratings over the rows that have any.
     steps
-        Dimension by number of ratings; None where sizes were given row by row.
+        Dimension by number of ratings; None where sizes don't follow from it.
+    price
+        Price of a parameter, by which a row's leave-one-out error chooses its dimension; None where
+        sizes weren't chosen so.
     """
 
     reg: float
     reg_exponent: float
     mean_count: float
     steps: SizeSteps | None
+    price: float | None = None
 
     def ridge(self, counts: NDArray[np.int64]) -> NDArray[np.float32]:
         """Penalty of each row: ``reg * (count / mean count) ** reg_exponent``."""
         relative = counts / self.mean_count
-        return (self.reg * relative**self.reg_exponent).astype(np.float32)
+        with np.errstate(over="ignore"):
+            ridge = (self.reg * relative**self.reg_exponent).astype(np.float32)
+        if not np.isfinite(ridge).all():
+            raise ValueError(
+                f"reg={self.reg}, reg_exponent={self.reg_exponent}: the penalty of a row with "
+                f"{counts.max()} ratings overflows single precision"
+            )
+        return ridge
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,20 @@ Header = Mapping[str, Any]
 
 
 class ModelFileError(ValueError):
-    """The file isn't a whole model file of a version that this library reads."""
+    """The file isn't a whole model file of a version that this library reads.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from mixedals import load
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "notes.txt"
+    >>> _ = path.write_text("not a model")
+    >>> try:
+    ...     load(path)
+    ... except ModelFileError as error:
+    ...     print("not a whole mixedals file" in str(error))
+    True
+    """
 
 
 @contextlib.contextmanager
@@ -80,10 +93,10 @@ def read_file(
         if metadata.get("sha256") != _digest(text, tensors):
             raise ModelFileError("the file is damaged: its contents don't match its digest")
         header = json.loads(text)
-        if int(header["version"]) > VERSION:
+        if header["version"] != VERSION:
             raise ModelFileError(
-                f"written by a newer mixedals (file version {header['version']}; this one reads "
-                f"up to {VERSION}): upgrade mixedals"
+                f"written by another mixedals (file version {header['version']!r}; this one reads "
+                f"{VERSION}): upgrade mixedals"
             )
         if header["kind"] != kind:
             raise ModelFileError(f"holds a {header['kind']}, not a {kind}")

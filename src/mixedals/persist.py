@@ -1,6 +1,9 @@
-"""Fitted models and training states to headers and tensors, and back."""
+"""Fitted models and training states to headers and tensors, and back.
 
-from collections.abc import Mapping
+What is read may come from a stranger: everything is checked that anything later relies on.
+"""
+
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -16,6 +19,12 @@ from mixedals.trainer import IterationRecord, Objective, TrainingState
 
 Tensors = dict[str, NDArray[Any]]
 Json = dict[str, Any]
+
+# The common space of a file's rows may take so many times the file's own memory, and so much more:
+# honest files stay far below, whatever their sizes.
+_COMMON_SPACE_FACTOR = 256
+_COMMON_SPACE_BYTES = 64 << 20
+_LARGEST = float(np.finfo(np.float32).max)
 
 
 def factors_to(factors: Factorisation, prefix: str) -> tuple[Json, Tensors]:
@@ -42,18 +51,22 @@ def factors_to(factors: Factorisation, prefix: str) -> tuple[Json, Tensors]:
 
 
 def factors_from(header: Json, tensors: Tensors, prefix: str, n_threads: int) -> Factorisation:
-    """The factorisation, every shape and index checked."""
+    """The factorisation."""
     users, items = (
         _side_from(name, header[name], tensors, f"{prefix}{name}.", n_threads)
         for name in ("users", "items")
     )
     if users.d != items.d:
         raise ModelFileError("the sides differ in the dimension of the common space")
+    needed = 4 * users.d * (users.n + items.n)
+    there = sum(tensor.nbytes for tensor in tensors.values())
+    if needed > _COMMON_SPACE_FACTOR * there + _COMMON_SPACE_BYTES:
+        raise ModelFileError(f"{there} bytes that would need {needed} in the common space")
     return Factorisation(users, items, _number(header["mean"]))
 
 
 def _side_from(name: str, header: Json, tensors: Tensors, prefix: str, n_threads: int) -> Side:
-    n, d = _integer(header["n"]), _integer(header["d"])
+    n, d = _positive(header["n"]), _positive(header["d"])
     tiers = []
     covered = np.zeros(_bounded(n, tensors, prefix), np.int64)
     for p in map(_integer, header["dims"]):
@@ -66,9 +79,9 @@ def _side_from(name: str, header: Json, tensors: Tensors, prefix: str, n_threads
             raise ModelFileError(f"{prefix}{p}: larger than the common space")
         if len(rows) and (rows.min() < 0 or rows.max() >= n):
             raise ModelFileError(f"{prefix}{p}.rows: out of bounds")
-        if (np.diff(rows) <= 0).any():
+        if (rows[1:] <= rows[:-1]).any():
             raise ModelFileError(f"{prefix}{p}.rows: must rise")
-        np.add.at(covered, rows, 1)
+        covered[rows] += 1
         tiers.append(Tier(rows, factors, projection))
     if not (covered == 1).all():
         raise ModelFileError(f"{prefix}: rows are not each in one tier")
@@ -106,14 +119,19 @@ def _tensor(
     return tensor
 
 
-def _integer(value: Any) -> int:
-    if not isinstance(value, int):
-        raise ModelFileError(f"{value!r} stands where an integer must")
+def _integer(value: Any, least: int = 0) -> int:
+    if type(value) is not int or value < least:
+        raise ModelFileError(f"{value!r} stands where an integer from {least} must")
     return value
 
 
-def _number(value: Any, least: float = -float("inf")) -> float:
-    if not isinstance(value, int | float) or not least <= value < float("inf"):
+def _positive(value: Any) -> int:
+    return _integer(value, 1)
+
+
+def _number(value: Any, least: float = -_LARGEST) -> float:
+    """A number that single precision holds."""
+    if type(value) not in (int, float) or not least <= value <= _LARGEST:
         raise ModelFileError(f"{value!r} stands where a finite number from {least} must")
     return float(value)
 
@@ -135,7 +153,7 @@ def model_to(model: FittedModel) -> tuple[Json, Tensors]:
 
 
 def model_from(header: Json, tensors: Tensors, n_threads: int) -> FittedModel:
-    """The fitted model, everything checked that anything later relies on."""
+    """The fitted model."""
     factors = factors_from(header["factors"], tensors, "", n_threads)
     users, items = (
         _vocabulary_from(header[f"{name}_ids"], tensors, f"{name}.ids.", side.n)
@@ -146,15 +164,18 @@ def model_from(header: Json, tensors: Tensors, n_threads: int) -> FittedModel:
         _tensor(tensors, "seen.indices", np.int32, (None,)),
     )
     _check_seen(seen, len(items))
-    return FittedModel(
+    model = FittedModel(
         factors,
         users,
         items,
-        rules_from(header["users_rules"]),
-        rules_from(header["items_rules"]),
+        rules_from(header["users_rules"], "users", {tier.p for tier in factors.users.tiers}),
+        rules_from(header["items_rules"], "items", {tier.p for tier in factors.items.tiers}),
         seen,
         _number(header["mean_rating"]),
     )
+    if strange := tensors.keys() - model_to(model)[1].keys():
+        raise ModelFileError(f"tensors that no model has: {sorted(strange)}")
+    return model
 
 
 def _vocabulary_from(kind: str, tensors: Tensors, prefix: str, n: int) -> Vocabulary:
@@ -165,25 +186,34 @@ def _vocabulary_from(kind: str, tensors: Tensors, prefix: str, n: int) -> Vocabu
     return vocabulary
 
 
-def rules_from(header: Json) -> SideRules:
-    """A side's rules from JSON."""
-    """A side's rules from JSON."""
-    steps = header["steps"]
+def rules_from(header: Json, side: str, sizes: Collection[int]) -> SideRules:
+    """The rules of a side whose rows have those sizes."""
+    steps = None
+    if header["steps"] is not None:
+        limits, dims = header["steps"]["limits"], header["steps"]["dims"]
+        steps = SizeSteps(tuple(map(_number, limits)), tuple(map(_integer, dims)))
+        if strange := set(steps.dims).difference(sizes):
+            raise ModelFileError(f"{side}: sizes {sorted(strange)} without a tier")
+    mean_count = _number(header["mean_count"])
+    if not mean_count > 0:
+        raise ModelFileError(f"{side}: a mean of {mean_count} ratings")
+    price = header.get("price")
     return SideRules(
         _number(header["reg"], 0),
         _number(header["reg_exponent"], 0),
-        _number(header["mean_count"], 0),
-        None if steps is None else SizeSteps(tuple(steps["limits"]), tuple(steps["dims"])),
+        mean_count,
+        steps,
+        None if price is None else _number(price, 0),
     )
 
 
 def _check_seen(seen: Seen, n_items: int) -> None:
     indptr, indices = seen.indptr, seen.indices
-    if indptr[0] != 0 or indptr[-1] != len(indices) or (np.diff(indptr) < 0).any():
+    if indptr[0] != 0 or indptr[-1] != len(indices) or (indptr[1:] < indptr[:-1]).any():
         raise ModelFileError("seen.indptr: must rise from 0 to the number of pairs")
     if len(indices) and (indices.min() < 0 or indices.max() >= n_items):
         raise ModelFileError("seen.indices: out of bounds")
-    falling = np.flatnonzero(np.diff(indices) <= 0) + 1
+    falling = np.flatnonzero(indices[1:] <= indices[:-1]) + 1
     if len(np.setdiff1d(falling, indptr)):
         raise ModelFileError("seen.indices: must rise in every row")
 
@@ -195,12 +225,22 @@ def history_to(history: tuple[IterationRecord, ...]) -> list[Json]:
 
 def history_from(rows: list[Json]) -> tuple[IterationRecord, ...]:
     """The history from JSON."""
-    return tuple(
-        IterationRecord(
-            _integer(row["iteration"]), Objective(**row["objective"]), row["metric"], row["seconds"]
-        )
-        for row in rows
-    )
+
+    def record(number: int, row: Json) -> IterationRecord:
+        if row["iteration"] != number:
+            raise ModelFileError(f"iteration {row['iteration']!r} where {number} must be")
+        terms = {name: float(value) for name, value in row["objective"].items()}
+        metric = None if row["metric"] is None else float(row["metric"])
+        return IterationRecord(number, Objective(**terms), metric, float(row["seconds"]))
+
+    return tuple(record(number, row) for number, row in enumerate(rows, 1))
+
+
+def best_iteration_from(value: Any, history: tuple[IterationRecord, ...]) -> int:
+    """The number of the best iteration, one of the history's."""
+    if _integer(value) > len(history):
+        raise ModelFileError(f"iteration {value} of {len(history)} as the best")
+    return int(value)
 
 
 def state_to(state: TrainingState[Factorisation]) -> tuple[Json, Tensors]:
@@ -219,10 +259,11 @@ def state_to(state: TrainingState[Factorisation]) -> tuple[Json, Tensors]:
 
 def state_from(header: Json, tensors: Tensors, n_threads: int) -> TrainingState[Factorisation]:
     """The training state."""
+    history = history_from(header["history"])
     return TrainingState(
         factors_from(header["model"], tensors, "model.", n_threads),
         factors_from(header["best"], tensors, "best.", n_threads),
-        int(header["best_iteration"]),
+        best_iteration_from(header["best_iteration"], history),
         float("nan") if header["best_metric"] is None else float(header["best_metric"]),
-        history_from(header["history"]),
+        history,
     )

@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from mixedals._parameters import check_parameters
+from mixedals.budget import BudgetSizing
 from mixedals.interactions import Interactions
 from mixedals.preparation import allowed_dims, prepare_side
 from mixedals.recommender import Recommender
@@ -20,12 +21,22 @@ class Plan:
     Attributes
     ----------
     tiers : polars.DataFrame
-        A row for each embedding size of either side, as :func:`tier_table` gives it.
+        A row for each embedding size of either side, as :func:`tier_table` gives it. Which row gets
+        which size under a budget isn't known before the pilot is trained: then these are the
+        pilot's.
     n_parameters
-        All numbers that would be learned.
+        All numbers that would be learned; with a budget the most that might be.
     ratings_bytes, model_bytes
         Memory of the ratings by user and by item, and of the model while it is trained (the
         iteration before, the one at work and the best one; vectors in the common space).
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> planned = plan(MixedALS(), generate_ratings(100, 50, 1000))
+    >>> planned.tiers["p"].to_list()
+    [2, 4, 6, 2, 4, 6]
     """
 
     tiers: pl.DataFrame
@@ -50,7 +61,7 @@ def plan(estimator: Any, data: Interactions) -> Plan:
         "users": prepare_side("users", data.user_vocabulary, data.by_user, estimator),
         "items": prepare_side("items", data.item_vocabulary, data.by_item, estimator),
     }
-    d = max(allowed_dims(estimator.dims))
+    d = max(allowed_dims(estimator))
     tables = [
         tier_table(
             name,
@@ -66,9 +77,13 @@ def plan(estimator: Any, data: Interactions) -> Plan:
     n_rows = data.n_users + data.n_items
     n_embeddings = int((tiers["p"] * tiers["rows"]).sum())
     weights = data.by_user.weights
+    n_parameters = int(tiers["parameters"].sum())
+    if isinstance(estimator.sizing, BudgetSizing):
+        left = estimator.sizing.beside_biases(n_rows, biases=estimator.biases)
+        n_parameters = min(n_parameters, left + n_rows * estimator.biases)
     return Plan(
         tiers,
-        int(tiers["parameters"].sum()),
+        n_parameters,
         ratings_bytes=(16 if weights is None else 24) * len(data)
         + (0 if data.timestamps is None else data.timestamps.nbytes),
         # In 32 bits: three states, each with embeddings and common space, and features (padded).
@@ -101,6 +116,13 @@ def tier_table(
     polars.DataFrame
         ``side``, embedding size ``p``, number of ``rows``, their ``ratings``, their ``parameters``
         (embeddings, biases and the tier's projection).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sizes, counts = np.array([2, 2, 4], np.int32), np.array([3, 1, 9])
+    >>> tier_table("users", sizes, counts, d=4, learned=True, biases=False).rows()
+    [('users', 2, 2, 4, 12), ('users', 4, 1, 9, 4)]
     """
     rows = []
     for p in np.unique(dims).tolist():
@@ -120,7 +142,16 @@ def tier_table(
 
 
 def fitted_tiers(model: Recommender) -> pl.DataFrame:
-    """Where the parameters of a fitted model went, as :func:`tier_table` for both its sides."""
+    """Where the parameters of a fitted model went, as :func:`tier_table` for both its sides.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> int(fitted_tiers(model)["parameters"].sum()) == model.n_parameters_
+    True
+    """
     fitted = model._fitted
     factors = fitted.factors
     counts = {

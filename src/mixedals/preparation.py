@@ -1,6 +1,5 @@
 """From ratings and parameters to what the trainer needs: the problem, and where to start."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,10 +10,11 @@ from mixedals import _kernels as kernels
 from mixedals._ids import Vocabulary
 from mixedals._kernels import Csr
 from mixedals._parameters import of_side
+from mixedals.budget import BudgetSizing
 from mixedals.interactions import Interactions
 from mixedals.metrics import MetricFunction
 from mixedals.model import FittedModel, SideRules
-from mixedals.sizing import Sizing, explicit_sizes
+from mixedals.sizing import SizeSteps, Sizing, explicit_sizes
 from mixedals.tiers import Factorisation, Side, Tier, initial_side
 from mixedals.trainer import Problem, TrainingState
 
@@ -44,19 +44,32 @@ class PreparedSide:
     keys: NDArray[np.uint64]
 
 
-def allowed_dims(dims: int | Sequence[int]) -> tuple[int, ...]:
-    """The parameter ``dims`` as rising integers."""
-    return tuple(sorted(map(int, np.atleast_1d(dims))))
+def allowed_dims(estimator: Any) -> tuple[int, ...]:
+    """Sizes that rows may have, rising: the parameter ``dims``, or a budget's candidates."""
+    if isinstance(estimator.sizing, BudgetSizing):
+        return estimator.sizing.sizes(biases=estimator.biases)
+    return tuple(sorted(map(int, np.atleast_1d(estimator.dims))))
 
 
 def prepare_side(name: str, vocabulary: Vocabulary, ratings: Csr, estimator: Any) -> PreparedSide:
-    """Sizes and penalties of a side (``users`` or ``items``), by the estimator's parameters."""
+    """Sizes and penalties of a side (``users`` or ``items``), by the estimator's parameters.
+
+    With a budget, every row has the largest size: that of the pilot, which the choice is made from.
+    """
     counts = np.diff(ratings.indptr)
-    dims = allowed_dims(estimator.dims)
+    dims = allowed_dims(estimator)
     sizing = of_side(estimator.sizing, name)
     steps = None
-    if isinstance(sizing, Sizing):
+    if isinstance(sizing, BudgetSizing):
+        sizes = np.full(len(vocabulary), dims[-1], np.int32)
+    elif isinstance(sizing, Sizing):
         steps = sizing.fit(counts, dims)
+        if not isinstance(steps, SizeSteps):
+            raise TypeError(
+                f"sizing: {type(sizing).__name__}.fit must return SizeSteps, not a "
+                f"{type(steps).__name__}; sizes row by row go in as "
+                "sizing={'users': sizes, 'items': sizes}"
+            )
         sizes = steps(counts)
         if len(strange := np.setdiff1d(sizes, dims)):
             raise ValueError(f"sizing: {name} got the sizes {strange.tolist()}, not in dims={dims}")
@@ -92,6 +105,8 @@ def mean_rating(ratings: Csr) -> float:
     """The mean rating, weighted where ratings have weights."""
     if ratings.weights is not None and not ratings.weights.any():
         raise ValueError("every rating has the weight 0: there is nothing to learn from")
+    if ratings.weights is None:
+        return float(ratings.values.mean(dtype=np.float64))
     return float(np.average(ratings.values.astype(np.float64), weights=ratings.weights))
 
 
@@ -99,7 +114,7 @@ def initial_state(
     users: PreparedSide, items: PreparedSide, estimator: Any, mean: float, n_threads: int
 ) -> TrainingState[Factorisation]:
     """The paper's initial values, before the first iteration."""
-    d = max(allowed_dims(estimator.dims))
+    d = max(allowed_dims(estimator))
 
     def side(prepared: PreparedSide, name: str) -> Side:
         return initial_side(

@@ -77,6 +77,7 @@ class Side:
         out = np.zeros((self.n, self.d), np.float32)
         for tier in self.tiers:
             kernels.common_space(tier.factors, tier.projection, tier.rows, out, self.n_threads)
+        out.flags.writeable = False
         return out
 
     @cached_property
@@ -85,6 +86,7 @@ class Side:
         out = np.zeros(self.n, np.int32)
         for tier in self.tiers:
             out[tier.rows] = tier.p
+        out.flags.writeable = False
         return out
 
     @property
@@ -116,6 +118,14 @@ class Factorisation:
     def n_parameters(self) -> int:
         """As the paper counts: the sum of all dimensions, and the learned projections."""
         return self.users.n_parameters + self.items.n_parameters
+
+    @property
+    def largest_term(self) -> float:
+        """What no term of a prediction exceeds in size."""
+        sides = (self.users, self.items)
+        product = float(np.prod([np.abs(side.common).max(initial=0) for side in sides]))
+        biases = (float(np.abs(s.biases).max(initial=0)) for s in sides if s.biases is not None)
+        return max(product, abs(self.mean), *biases)
 
     @cached_property
     def scoring(self) -> tuple[FloatArray, FloatArray]:

@@ -4,6 +4,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -52,6 +53,12 @@ class Problem:
     item_keys: NDArray[np.uint64]
     sampled: bool
     seed: int
+
+    @cached_property
+    def total_weight(self) -> float:
+        """Sum of the ratings' weights, 1 for each where they have none."""
+        weights = self.by_user.weights
+        return float(self.by_user.nnz if weights is None else weights.sum(dtype=np.float64))
 
     def sample(self, iteration: int, side: str) -> Sample | None:
         """The sample that the projections of a side see in an iteration."""
@@ -125,8 +132,15 @@ class TrainingState(Generic[Model]):
 def iterate(
     model: Factorisation, problem: Problem, iteration: int
 ) -> tuple[Factorisation, Objective]:
-    """One iteration in the paper's order: B, A, Y, X. It ends on users."""
+    """One iteration in the paper's order: B, A, Y, X. It ends on users.
+
+    With biases it begins with the mean: at the last users' biases, the weighted errors of a user
+    sum to ``ridge * bias``, so that all of them together say how far the mean is from its best.
+    """
     mean = model.mean
+    if model.users.biases is not None:
+        pull = np.einsum("i,i->", problem.user_ridge, model.users.biases, dtype=np.float64)
+        mean += float(pull) / problem.total_weight
     items = solve_projections(
         model.items, model.users, problem.by_item, problem.item_beta, mean,
         problem.sample(iteration, "items"),

@@ -97,7 +97,10 @@ def test_duplicates_are_merged_when_asked(run, tmp_path, output):
     refused = run("fit", path, "-o", output)
     assert refused.code == 3
     assert "--duplicates last" in refused.err
-    assert run("fit", path, "-o", output, "--duplicates", "mean", "--json").json["ratings"] == 2
+    merged = run(
+        "fit", path, "-o", output, "--duplicates", "mean", "--dims", 2, "--reg", 0.1, "--json"
+    )
+    assert merged.json["ratings"] == 2
 
 
 def test_binarised_ratings_are_chosen_by_roc_auc(run, ratings, output):
@@ -120,7 +123,7 @@ def test_ids_of_a_validation_file_are_read_as_those_of_the_ratings(run, tmp_path
     (tmp_path / "others.csv").write_text("user,item,rating\n007,x,2\n")
     facts = run(
         "fit", tmp_path / "ratings.csv", "-o", output, "--validation", tmp_path / "others.csv",
-        *FAST, "--json",
+        "--reg", 0.1, *FAST, "--json",
     ).json  # fmt: skip
     assert facts["validation"]["ratings"] == 1
 
@@ -180,8 +183,9 @@ def test_a_dry_run_says_what_training_would_make(run, ratings, output):
     ],
 )
 def test_sizings(run, ratings, stars, output, options, sizing):
-    run("fit", ratings, "-o", output, "--dims", "2,4,8", "--sizing", *options, *FAST)
-    model = MixedALS(dims=(2, 4, 8), sizing=sizing, iterations=4).fit(stars)
+    given = ("--dims", "2,4,8", "--projection", "padded")
+    run("fit", ratings, "-o", output, *given, "--sizing", *options, *FAST)
+    model = MixedALS(dims=(2, 4, 8), sizing=sizing, projection="padded", iterations=4).fit(stars)
     np.testing.assert_array_equal(load(output).user_dims_, model.user_dims_)
     np.testing.assert_array_equal(load(output).item_dims_, model.item_dims_)
 

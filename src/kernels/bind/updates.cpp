@@ -18,7 +18,8 @@ auto solve_rows_of(const Csr& ratings, In1<std::int32_t> rows, In2<float> common
                    In1<float> ridge, int n_threads) {
     const Ratings view = ratings.ratings();
     require(size(common) == view.n_columns, "common needs one row for every column of ratings");
-    require(width >= 1 && width <= size(common, 1), "width must be between 1 and d");
+    require(width >= 0 && width <= size(common, 1), "width must be between 0 and d");
+    require(width > 0 || with_bias, "width 0 leaves nothing but a bias to solve for");
     if (projection)
         require(size(*projection) == size(common, 1) && size(*projection, 1) == width,
                 "projection must be d x width");

@@ -179,7 +179,9 @@ class _ModelReader(FolderReader):
             rows = self.sparkSession.read.parquet(f"{path}/{name}")
             facts = metadata[name]
             learned = {int(p): _matrix(a, d, int(p)) for p, a in facts["projections"].items()}
-            return FittedSide(Vectors(rows, learned, d), rules_from(facts["rules"]))
+            steps = facts["rules"]["steps"]
+            rules = rules_from(facts["rules"], name, steps["dims"] if steps else ())
+            return FittedSide(Vectors(rows, learned, d), rules)
 
         instance._fitted = Fitted(
             side("users"),

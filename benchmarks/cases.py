@@ -1,0 +1,68 @@
+"""What is measured: a task on ratings of some size, with some dimension, by some contestants."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.contestants import ALL, EXPLICIT, MIXED_MODELS
+
+# Dimensions of the mixed models beside the plain one of each dimension.
+MIXED = {6: (2, 4, 6), 16: (4, 8, 16), 64: (16, 32, 64), 128: (32, 64, 128)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run: contestants are measured one after another, and their figures compared."""
+
+    task: str
+    size: str
+    dimension: int
+    contestants: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return f"{self.task}/{self.size}/{self.dimension}"
+
+    @property
+    def suffix(self) -> str:
+        """Of the file that is read."""
+        return "csv" if self.task == "file" else "parquet"
+
+    @property
+    def part(self) -> str:
+        """What is trained on."""
+        return "train" if self.task == "quality" else "all"
+
+    def dims(self, contestant: str) -> Any:
+        """The sizes of embeddings that a contestant is given."""
+        mixed = contestant.startswith("mixedals, ")
+        return MIXED[self.dimension] if mixed else self.dimension
+
+    def amount(self, contestant: str, *, sampled: bool) -> dict[str, int]:
+        """How much work is enough to be measured well, and not more."""
+        quick = contestant.startswith("mixedals") or contestant == "LensKit"
+        heavy = self.dimension >= 64 or not quick
+        return {
+            "iterations": 3 if heavy else 20,
+            "repeats": 3 if quick else 1,
+            "users": 500 if sampled else 10**9,
+        }
+
+
+CASES = (
+    *(Case("iteration", "ml-1m", d, ALL) for d in (6, 16, 64)),
+    Case("iteration", "netflix-quarter", 6, ALL),
+    Case("iteration", "netflix-quarter", 64, ("mixedals", "cmfrec, CG", "LensKit")),
+    Case("iteration", "13M", 6, (*ALL, *MIXED_MODELS, "mixedals, sampled")),
+    Case("iteration", "13M", 16, (*ALL, *MIXED_MODELS)),
+    Case("iteration", "13M", 64, (*ALL, *MIXED_MODELS)),
+    Case("iteration", "13M", 128, ("mixedals", "LensKit", "implicit, CG", *MIXED_MODELS)),
+    Case("iteration", "26M", 6, ("mixedals",)),
+    Case("iteration", "100M", 6, ("mixedals", "LensKit")),
+    Case("quality", "ml-1m", 16, EXPLICIT),
+    Case("quality", "netflix-quarter", 16, EXPLICIT),
+    Case("memory", "13M", 6, ALL),
+    Case("memory", "26M", 6, ("mixedals",)),
+    Case("memory", "13M", 64, ("mixedals", "LensKit")),
+    Case("recommend", "13M", 64, ALL),
+    Case("file", "25M", 6, EXPLICIT),
+)
