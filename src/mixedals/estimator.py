@@ -386,23 +386,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         True
         """
         header, tensors = persist.model_to(self._fitted)
-        write_file(path, "model", header | self.summary(), tensors)
-
-    def summary(self) -> dict[str, Any]:
-        """All but the fitted model, as JSON: what :func:`restored` is given besides it."""
-        parameters = self.get_params(deep=False)
-        for left_out in ("sizing", "callback", "random_state"):
-            del parameters[left_out]
-        if callable(self.metric):
-            del parameters["metric"]
-        parameters["dims"] = np.atleast_1d(self.dims).tolist()
-        return {
-            "parameters": parameters,
-            "budget": asdict(self.sizing) if isinstance(self.sizing, BudgetSizing) else None,
-            "seed": self.seed_,
-            "best_iteration": self.best_iteration_,
-            "history": persist.history_to(self._history),
-        }
+        write_file(path, "model", header | summary_of(self), tensors)
 
 
 @contextmanager
@@ -447,6 +431,23 @@ def load(path: str | os.PathLike[str]) -> MixedALS:
             header, tensors, thread_count(header["parameters"]["n_threads"])
         )
         return restored(fitted, header)
+
+
+def summary_of(model: MixedALS) -> dict[str, Any]:
+    """All but the fitted model, as JSON: what :func:`restored` is given besides it."""
+    parameters = model.get_params(deep=False)
+    for left_out in ("sizing", "callback", "random_state"):
+        del parameters[left_out]
+    if callable(model.metric):
+        del parameters["metric"]
+    parameters["dims"] = np.atleast_1d(model.dims).tolist()
+    return {
+        "parameters": parameters,
+        "budget": asdict(model.sizing) if isinstance(model.sizing, BudgetSizing) else None,
+        "seed": model.seed_,
+        "best_iteration": model.best_iteration_,
+        "history": persist.history_to(model._history),
+    }
 
 
 def restored(fitted: FittedModel, summary: Mapping[str, Any]) -> MixedALS:

@@ -29,7 +29,7 @@ class Fitted:
     mean_rating
         Weighted mean of the training's ratings.
     summary
-        As :meth:`mixedals.MixedALS.summary` gives it.
+        The rest, as :func:`mixedals.estimator.summary_of` gives it.
     """
 
     users: FittedSide

@@ -74,7 +74,7 @@ def from_local(model: MixedALS, spark: SparkSession) -> Fitted:
         FittedSide(_vectors(spark, factors.users, known.users), known.user_rules),
         FittedSide(_vectors(spark, factors.items, known.items), known.item_rules),
         known.mean_rating,
-        model.summary(),
+        estimator.summary_of(model),
     )
 
 

@@ -67,6 +67,6 @@ def test_a_driver_fits_what_its_memory_could_not_hold():
 
 @pytest.mark.skipif("MIXEDALS_SPARK_REMOTE" in os.environ, reason="this is such a run")
 def test_all_of_it_on_a_server_of_spark_connect():
-    suite = [HERE / "test_fit.py", HERE / "test_model.py"]
+    suite = [HERE / "test_spark_fit.py", HERE / "test_spark_model.py"]
     print(run("-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *suite,
               MIXEDALS_SPARK_REMOTE="local[2]"))  # fmt: skip

@@ -144,6 +144,8 @@ def test_in_a_pipeline(star_frame, model, tmp_path):
     assert again.transform(rows).collect() == fitted.transform(rows).collect()
 
 
+@pytest.mark.filterwarnings("ignore:unclosed running multiprocessing pool")  # PySpark's
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_in_cross_validation(star_frame):
     estimator = on_spark.MixedALS(**PARAMETERS, coldStartStrategy="drop")
     grid = ParamGridBuilder().addGrid(estimator.regParam, [3.0, 3000.0]).build()
