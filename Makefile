@@ -12,6 +12,9 @@ ifneq ($(wildcard ../shared/data),)
 export MIXEDALS_DATA ?= $(abspath ../shared/data)
 endif
 
+# The tests run in two processes: a pool of threads for each one's BLAS would only make them wait.
+export OPENBLAS_NUM_THREADS ?= 1
+
 .PHONY: demo test test-fast lint format types sanitize bench instructions docs dist nox clean
 
 demo: $(VENV)/installed

@@ -109,6 +109,21 @@ class BudgetSizing:
         assert self.bytes is not None
         return int(self.bytes) // _BYTES
 
+    def beside_biases(self, n_rows: int, *, biases: bool) -> int:
+        """What is left for embeddings and projections; an error where that is too little."""
+        left = self.budget(n_rows) - (n_rows if biases else 0)
+        smallest = self.sizes(biases=biases)[0]
+        if left < n_rows * smallest:
+            raise _too_small(left, smallest, n_rows * smallest, n_rows)
+        return left
+
+
+def _too_small(left: int, smallest: int, taken: int, n_rows: int) -> ValueError:
+    return ValueError(
+        f"BudgetSizing: the budget leaves {max(left, 0):,} parameters for embeddings, but with the "
+        f"smallest candidate, {smallest}, for all {n_rows:,} users and items they take {taken:,}"
+    )
+
 
 def _is_number(value: object) -> bool:
     return isinstance(value, Real) and not isinstance(value, bool)
@@ -170,11 +185,7 @@ def choose_sizes(
             spent += parameters * (there > 0)
     affordable = np.flatnonzero(spent <= budget)
     if not len(affordable):
-        raise ValueError(
-            f"BudgetSizing: the budget leaves {max(budget, 0):,} parameters for embeddings, but "
-            f"they take {spent[0]:,} with the smallest candidate, {sizes[0]}, for all "
-            f"{len(errors):,} users and items"
-        )
+        raise _too_small(budget, int(sizes[0]), int(spent[0]), len(errors))
     taken = int(affordable[-1])
     chosen = np.zeros(len(errors), np.int64)
     chosen[steps.rows[:taken]] = steps.after[:taken]  # of several steps of a row, the last

@@ -2,18 +2,46 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from mixedals.budget import BudgetSizing, Choice, choose_sizes
 from mixedals.leaveoneout import leave_one_out, on_principal_axes
 from mixedals.model import FittedModel
 from mixedals.preparation import PreparedSide
+from mixedals.sizing import UniformSizing
 from mixedals.tiers import Factorisation, Side, Tier
 from mixedals.trainer import Problem, TrainingState, iterate
 
 Show = Callable[[int, str], None]
+
+
+def pilot_of(estimator: Any) -> Any:
+    """The pilot of an estimator that has a budget, to be fitted once for several budgets.
+
+    Fitted to the same ratings, it is the ``start`` that any of them gives the same model from as
+    without.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> data = generate_ratings(100, 50, 2000)
+    >>> models = [MixedALS(sizing=BudgetSizing(parameters=n), iterations=5) for n in (500, 900)]
+    >>> pilot = pilot_of(models[0]).fit(data)
+    >>> [model.fit(data, start=pilot).n_parameters_ <= 900 for model in models]
+    [True, True]
+    """
+    sizing: BudgetSizing = estimator.sizing
+    return clone(estimator).set_params(
+        dims=max(sizing.sizes(biases=estimator.biases)),
+        sizing=UniformSizing(),
+        iterations=sizing.pilot_iterations,
+        callback=None,
+    )
 
 
 def is_pilot(model: FittedModel, users: PreparedSide, items: PreparedSide, d: int) -> bool:
@@ -74,13 +102,12 @@ def _choice(
     problem: Problem, model: Factorisation, sizing: BudgetSizing, *, learned: bool
 ) -> Choice:
     d, biases = model.users.d, model.users.biases is not None
-    n_rows = model.users.n + model.items.n
     candidates = sizing.sizes(biases=biases)
     return choose_sizes(
         leave_one_out(problem.by_user, model.items, problem.user_ridge, model.mean, candidates),
         leave_one_out(problem.by_item, model.users, problem.item_ridge, model.mean, candidates),
         candidates,
-        sizing.budget(n_rows) - (n_rows if biases else 0),
+        sizing.beside_biases(model.users.n + model.items.n, biases=biases),
         [d * p if learned and p < d else 0 for p in candidates],
     )
 

@@ -71,7 +71,8 @@ def plan(estimator: Any, data: Interactions) -> Plan:
     weights = data.by_user.weights
     n_parameters = int(tiers["parameters"].sum())
     if isinstance(estimator.sizing, BudgetSizing):
-        n_parameters = min(n_parameters, estimator.sizing.budget(n_rows))
+        left = estimator.sizing.beside_biases(n_rows, biases=estimator.biases)
+        n_parameters = min(n_parameters, left + n_rows * estimator.biases)
     return Plan(
         tiers,
         n_parameters,

@@ -45,6 +45,27 @@ def plot_search(search: "Search") -> "Figure":
     return figure
 
 
+def plot_frontier(points: pl.DataFrame, metric: str) -> "Figure":
+    """Quality against parameters by method.
+
+    Parameters
+    ----------
+    points
+        ``method``, ``parameters``, ``quality``.
+    metric
+        What the quality is.
+    """
+    figure = _figure(6.5, 4)
+    axes = figure.subplots()
+    for (method,), of_method in points.group_by("method", maintain_order=True):
+        of_method = of_method.sort("parameters")
+        axes.plot(of_method["parameters"], of_method["quality"], "o-", label=method)
+    axes.set(xlabel="parameters", ylabel=f"{metric} on ratings held out")
+    _make_logarithmic(axes, points["parameters"])
+    axes.legend(frameon=False)
+    return figure
+
+
 def save(figure: "Figure", path: str | os.PathLike[str]) -> None:
     """Write a figure to a file whose suffix says the format."""
     path = Path(path)
@@ -94,10 +115,10 @@ def _draw_frontier(axes: "Axes", search: "Search", metric: str) -> None:
 
 
 def _draw_parameter(axes: "Axes", trials: pl.DataFrame, parameter: str, metric: str) -> None:
-    trials = trials.sort("n_parameters")  # sets of sizes from small to large
+    trials = trials.drop_nulls(parameter).sort("n_parameters")  # sets of sizes from small to large
     axes.scatter(trials[parameter], trials["metric"], s=14)
     axes.set(xlabel=parameter, ylabel=metric)
-    if parameter in ("gamma", "reg", "projection_reg"):
+    if parameter in ("gamma", "reg", "projection_reg", "budget"):
         _make_logarithmic(axes, trials[parameter])
 
 

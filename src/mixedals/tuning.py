@@ -15,7 +15,8 @@ from sklearn.base import clone
 from mixedals._extras import require
 from mixedals._parameters import check_parameters
 from mixedals._progress import progress_bar
-from mixedals.checkpoint import digest
+from mixedals.budget import BudgetSizing
+from mixedals.checkpoint import digest_of
 from mixedals.estimator import MixedALS
 from mixedals.interactions import Interactions
 from mixedals.metrics import metric_of
@@ -41,6 +42,10 @@ class SearchSpace:
         Least and largest value, on a logarithmic scale.
     reg_exponent
         Least and largest value.
+    budget
+        Least and largest number of parameters, on a logarithmic scale, for sizes that are found by
+        themselves: the search chooses between them and the popularity rule too. None leaves them
+        out.
     """
 
     dims: Sequence[Sequence[int]] = ((2, 4, 6), (4, 8, 16), (8, 16, 32))
@@ -48,9 +53,11 @@ class SearchSpace:
     reg: Range = (0.1, 100.0)
     reg_exponent: Range = (0.0, 1.0)
     projection_reg: Range = (1.0, 1e5)
+    budget: Range | None = None
 
     def __post_init__(self) -> None:
-        for name in ("gamma", "reg", "reg_exponent", "projection_reg"):
+        names = ["gamma", "reg", "reg_exponent", "projection_reg"]
+        for name in names + (["budget"] if self.budget is not None else []):
             bounds = getattr(self, name)
             least = 0 if name == "reg_exponent" else np.nextafter(0, 1)
             if len(bounds) != 2 or not least <= bounds[0] <= bounds[1] < np.inf:
@@ -61,11 +68,19 @@ class SearchSpace:
 
     def suggest(self, trial: "optuna.Trial", *, learned: bool) -> dict[str, Any]:
         """Values for a trial, by name; one of ``projection_reg`` where there are projections."""
-        sets = [",".join(map(str, sizes)) for sizes in self.dims]
-        values: dict[str, Any] = {"dims": trial.suggest_categorical("dims", sets)}
+        values: dict[str, Any] = {}
+        if self.budget is not None:
+            values["sizing"] = trial.suggest_categorical("sizing", ["popularity", "budget"])
+        if values.get("sizing") == "budget":
+            low, high = map(int, self.budget or ())
+            values["budget"] = trial.suggest_int("budget", low, high, log=True)
+        else:
+            sets = [",".join(map(str, sizes)) for sizes in self.dims]
+            values["dims"] = trial.suggest_categorical("dims", sets)
+            values["gamma"] = trial.suggest_float("gamma", *self.gamma, log=True)
         values |= {
             name: trial.suggest_float(name, *getattr(self, name), log=True)
-            for name in ("gamma", "reg", *(["projection_reg"] if learned else []))
+            for name in ("reg", *(["projection_reg"] if learned else []))
         }
         values["reg_exponent"] = trial.suggest_float("reg_exponent", *self.reg_exponent)
         return values
@@ -202,11 +217,15 @@ class Search:
     def _estimator(self, values: Mapping[str, Any]) -> MixedALS:
         estimator: MixedALS = clone(self._template)
         names = ("reg", "reg_exponent", "projection_reg")
-        estimator.set_params(
-            dims=tuple(map(int, values["dims"].split(","))),
-            sizing=PopularitySizing(values["gamma"]),
-            **{name: values[name] for name in names if name in values},
-        )
+        estimator.set_params(**{name: values[name] for name in names if name in values})
+        if values.get("budget") is not None:
+            given = self._template.sizing
+            candidates = given.candidates if isinstance(given, BudgetSizing) else None
+            budget = BudgetSizing(parameters=int(values["budget"]), candidates=candidates)
+            estimator.set_params(sizing=budget)
+        else:
+            dims = tuple(map(int, values["dims"].split(",")))
+            estimator.set_params(dims=dims, sizing=PopularitySizing(values["gamma"]))
         return estimator
 
     def _standing(self) -> str:
@@ -248,8 +267,8 @@ class Search:
         for name in ("n_threads", "callback", "metric"):
             del fixed[name]
         identity = {
-            "train": _digest(self._train),
-            "validation": _digest(self._validation),
+            "train": digest_of(self._train),
+            "validation": digest_of(self._validation),
             "metric": self._metric.name,
             "estimator": repr(sorted(fixed.items())),
             "space": repr(asdict(self._space)),
@@ -263,9 +282,3 @@ class Search:
                 "file, or remove it to start anew"
             )
         self.study.set_user_attr("identity", identity)
-
-
-def _digest(data: Interactions) -> str:
-    keys = data.user_vocabulary.keys(), data.item_vocabulary.keys()
-    ratings = data.by_user
-    return digest(ratings.indptr, ratings.indices, ratings.values, ratings.weights, *keys)

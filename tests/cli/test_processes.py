@@ -160,7 +160,7 @@ def test_completion(shell):
     source = subprocess.run([script], env=environment, capture_output=True, text=True, check=True)
     assert "_MIXEDALS_COMPLETE" in source.stdout
     environment = os.environ | {
-        "_MIXEDALS_COMPLETE": "complete_bash", "COMP_WORDS": "mixedals re", "COMP_CWORD": "1",
+        "_MIXEDALS_COMPLETE": "complete_bash", "COMP_WORDS": "mixedals rec", "COMP_CWORD": "1",
     }  # fmt: skip
     found = subprocess.run([script], env=environment, capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["recommend"]

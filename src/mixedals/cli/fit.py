@@ -1,18 +1,16 @@
 """``mixedals fit``: ratings in, a model file out."""
 
-import time
-import warnings
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from mixedals._atomic import check_writable
 from mixedals.cli.columns import Columns, Files
 from mixedals.cli.errors import INTERRUPTED
-from mixedals.cli.evaluate import scores
+from mixedals.cli.fitting import fit_and_save, fit_frontier
 from mixedals.cli.options import with_groups
-from mixedals.cli.output import AsJson, as_bytes, print_facts, print_frame, print_json
+from mixedals.cli.output import AsJson, PlotFile, as_bytes, print_facts, print_frame, print_json
 from mixedals.cli.parts import Parts, PartsOptions, Validation
 from mixedals.cli.sizing import SizingOptions
 from mixedals.cli.training import PenaltyOptions, TrainingOptions
@@ -49,6 +47,7 @@ def fit(
             help="Keep the training's state here, and go on from it if it is there already.",
         ),
     ] = None,
+    plot: PlotFile = None,
     dry_run: Annotated[
         bool,
         typer.Option("--dry-run", help="Say sizes, parameters and memory, and train nothing."),
@@ -57,35 +56,64 @@ def fit(
 ) -> None:
     """Fit a model to ratings and save it.
 
+    With several budgets, fit a model to each from one pilot, and plot their quality beside that of
+    the popularity rule and of plain ALS.
+
     [dim]mixedals fit ratings.csv -o movies.mixedals --dims 2,4,6 --reg 3 --split time[/dim]
+    [dim]mixedals fit ratings.csv -o movies.mixedals --budget 1.2M --reg 6 --split time[/dim]
     """
-    if not dry_run:
-        if output is None:
-            raise typer.BadParameter("say where the model goes", param_hint="--output")
-        check_writable(output)
+    if output is None and not dry_run:
+        raise typer.BadParameter("say where the model goes", param_hint="--output")
+    from sklearn.base import clone
+
+    budgets = sizing.budgets()
+    if len(budgets) > 1 and (start or checkpoint):
+        raise typer.BadParameter("several budgets go without --start and --checkpoint")
+    outputs = _outputs(output, list(budgets)) if output is not None else []
+    for path in (*outputs, *([plot] if plot else [])):
+        check_writable(path)
     parts = parts_options.parts(files, columns, validation)
     model = training.estimator(parts.train, **sizing.parameters(), **penalties.parameters())
+    models = [clone(model).set_params(sizing=budget) for budget in budgets.values()] or [model]
     if dry_run:
-        _print_plan(model, parts, as_json=as_json)
-        return
-    began = time.perf_counter()
-    interrupted = _train(model, parts, start, checkpoint)
-    seconds = time.perf_counter() - began
-    assert output is not None
-    model.save(output)
-    facts: dict[str, Any] = {
-        "model": str(output),
-        "users": len(model.user_ids_),
-        "items": len(model.item_ids_),
-        "ratings": len(parts.train),
-        "parameters": model.n_parameters_,
-        "iterations": len(model.history_),
-        "best_iteration": model.best_iteration_,
-        "seconds": seconds,
-    }
-    for name, part in {"validation": parts.validation, "test": parts.test}.items():
-        if part is not None and len(part):
-            facts[name] = {**scores(model, part), "left_out": parts.left_out[name]}
+        for planned in models:
+            _print_plan(planned, parts, as_json=as_json)
+    elif len(models) > 1:
+        fit_frontier(model, dict(zip(outputs, models, strict=True)), parts, plot, as_json=as_json)
+    else:
+        _fit_one(models[0], outputs[0], parts, start, checkpoint, plot, as_json=as_json)
+
+
+def _outputs(output: Path, budgets: list[str]) -> list[Path]:
+    """Where the models go: of several, each with its budget in the name."""
+    if len(budgets) < 2:
+        return [output]
+    return [output.with_stem(f"{output.stem}-{budget.strip()}") for budget in budgets]
+
+
+def _fit_one(
+    model: "MixedALS",
+    output: Path,
+    parts: Parts,
+    start: Path | None,
+    checkpoint: Path | None,
+    plot: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    from mixedals import load
+
+    interrupted, facts = fit_and_save(
+        model,
+        output,
+        parts,
+        start=None if start is None else load(start),
+        checkpoint=checkpoint,
+    )
+    if plot is not None:
+        from mixedals.plots import plot_model, save
+
+        save(plot_model(model), plot)
     if as_json:
         print_json({**facts, "interrupted": interrupted, "columns": dict(parts.train.columns)})
     else:
@@ -95,37 +123,21 @@ def fit(
 
 
 def _print_plan(model: "MixedALS", parts: Parts, *, as_json: bool) -> None:
+    from mixedals import BudgetSizing
     from mixedals.plan import plan
 
     planned = plan(model, parts.train)
+    by_budget = isinstance(model.sizing, BudgetSizing)
     facts = {
         "users": parts.train.n_users,
         "items": parts.train.n_items,
         "ratings": len(parts.train),
-        "parameters": planned.n_parameters,
+        "parameters, at most" if by_budget and not as_json else "parameters": planned.n_parameters,
     }
     if as_json:
         memory = {"ratings_bytes": planned.ratings_bytes, "model_bytes": planned.model_bytes}
         print_json({**facts, **memory, "tiers": planned.tiers.to_dicts()})
         return
-    print_frame(planned.tiers)
+    print_frame(planned.tiers, "The pilot, from which sizes are chosen" if by_budget else None)
     ratings, of_model = as_bytes(planned.ratings_bytes), as_bytes(planned.model_bytes)
     print_facts({**facts, "memory": f"{ratings} of ratings, {of_model} of the model"})
-
-
-def _train(model: "MixedALS", parts: Parts, start: Path | None, checkpoint: Path | None) -> bool:
-    """Fit the model; tells whether Ctrl-C ended it early."""
-    from mixedals import load
-    from mixedals.trainer import TrainingInterrupted
-
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        model.fit(
-            parts.train,
-            validation=parts.validation,
-            start=None if start is None else load(start),
-            checkpoint=checkpoint,
-        )
-    for warning in caught:
-        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    return any(issubclass(warning.category, TrainingInterrupted) for warning in caught)

@@ -1,5 +1,6 @@
 """Which row gets which embedding size: everything the command line has for that."""
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from mixedals import BudgetSizing
     from mixedals.sizing import Sizing
 
 _PANEL = "Sizes"
@@ -54,17 +56,53 @@ class SizingOptions:
         int,
         typer.Option(help="Of power-law: how many groups of rows.", rich_help_panel=_PANEL),
     ] = 8
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N[,N...]",
+            help="Find the best sizes for so many parameters, as in 1.2M (or 5MB), in place of "
+            "--sizing and --dims. Several give a model each.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+    candidates: Annotated[
+        str | None,
+        typer.Option(
+            metavar="P,P,...",
+            help="Of a budget: sizes that rows may have; 0 where there are biases. By default "
+            "1,2,3,4,6,8,10,12.",
+            show_default=False,
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
 
     def parameters(self) -> dict[str, Any]:
         """As the estimator takes them, checked."""
         import numpy as np
 
         dims, rule = sizes_of(self.dims), self._rule()
+        if self.candidates is not None and self.budget is None:
+            raise typer.BadParameter(
+                "they are a budget's: give --budget", param_hint="--candidates"
+            )
         try:
             rule.fit(np.ones(1, np.int64), dims)
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
         return {"dims": dims, "sizing": rule}
+
+    def budgets(self) -> "dict[str, BudgetSizing]":
+        """The budgets, by the text that they were given in."""
+        from mixedals import BudgetSizing
+
+        candidates = None if self.candidates is None else sizes_of(self.candidates, "--candidates")
+        try:
+            return {
+                text: BudgetSizing(**amount_of(text), candidates=candidates)
+                for text in (self.budget.split(",") if self.budget is not None else ())
+            }
+        except ValueError as error:
+            raise typer.BadParameter(str(error)) from error
 
     def _rule(self) -> "Sizing":
         from mixedals import PopularitySizing, PowerLawSizing, UniformSizing
@@ -76,12 +114,25 @@ class SizingOptions:
         return UniformSizing()
 
 
-def sizes_of(text: str) -> tuple[int, ...]:
+def sizes_of(text: str, option: str = "--dims") -> tuple[int, ...]:
     """Embedding sizes as they are typed: 2,4,6."""
     try:
         return tuple(sorted(int(p) for p in text.split(",")))
     except ValueError as error:
         raise typer.BadParameter(
             f"{text!r} must be whole numbers with commas between them, as in 2,4,6",
-            param_hint="--dims",
+            param_hint=option,
         ) from error
+
+
+def amount_of(text: str) -> dict[str, int]:
+    """A budget as it is typed, 1.2M or 5MB: parameters or bytes."""
+    match = re.fullmatch(r"(\d+\.?\d*|\.\d+)([kKMG]?)(B?)", text.strip())
+    if match is None:
+        raise typer.BadParameter(
+            f"{text!r} must be a number of parameters as in 500k or 1.2M, or of bytes as in 5MB",
+            param_hint="--budget",
+        )
+    number, unit, of_bytes = match.groups()
+    amount = round(float(number) * {"": 1, "k": 1e3, "m": 1e6, "g": 1e9}[unit.lower()])
+    return {"bytes" if of_bytes else "parameters": amount}

@@ -14,7 +14,7 @@ from mixedals.cli.fit import ModelOutput
 from mixedals.cli.options import with_groups
 from mixedals.cli.output import AsJson, PlotFile, note, print_facts, print_frame, print_json
 from mixedals.cli.parts import PartsOptions, Validation, numbers
-from mixedals.cli.sizing import sizes_of
+from mixedals.cli.sizing import amount_of, sizes_of
 from mixedals.cli.training import TrainingOptions
 
 if TYPE_CHECKING:
@@ -53,6 +53,15 @@ class SpaceOptions:
         typer.Option(metavar="LOW,HIGH", help="Penalty of projections.", rich_help_panel=_PANEL),
     ] = "1,100000"
 
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LOW,HIGH",
+            help="Parameters for sizes that are found by themselves, as in 0.5M,2M: try these too.",
+            rich_help_panel=_PANEL,
+        ),
+    ] = None
+
     def space(self) -> "SearchSpace":
         """The space."""
         from mixedals.tuning import SearchSpace
@@ -64,6 +73,7 @@ class SpaceOptions:
                 _range(self.reg, "--reg"),
                 _range(self.reg_exponent, "--reg-exponent"),
                 _range(self.projection_reg, "--projection-reg"),
+                None if self.budget is None else _budget_range(self.budget),
             )
         except ValueError as error:
             raise typer.BadParameter(str(error)) from error
@@ -168,10 +178,22 @@ def _range(text: str, option: str) -> tuple[float, float]:
     return bounds[0], bounds[1]
 
 
+def _budget_range(text: str) -> tuple[float, float]:
+    amounts = [amount_of(amount) for amount in text.split(",")]
+    if len(amounts) != 2 or not all("parameters" in amount for amount in amounts):
+        raise typer.BadParameter(
+            f"{text!r} must be two numbers of parameters, as in 0.5M,2M", param_hint="--budget"
+        )
+    return amounts[0]["parameters"], amounts[1]["parameters"]
+
+
 def _write_settings(path: Path, *values: dict[str, Any]) -> None:
     """Write a TOML file from which ``fit`` makes the same model again."""
     merged = {name: of for group in values for name, of in group.items() if of is not None}
     merged.pop("settings", None)
+    if "budget" in merged:  # it is a sizing by itself
+        del merged["sizing"]
+        merged["budget"] = str(merged["budget"])
     lines = [f"{name} = {json.dumps(of)}\n" for name, of in merged.items()]
     with replacing(path) as temporary:
         temporary.write_text("".join(lines), encoding="utf-8")
