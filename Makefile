@@ -12,13 +12,13 @@ ifneq ($(wildcard ../shared/data),)
 export MIXEDALS_DATA ?= $(abspath ../shared/data)
 endif
 
-# The tests run in two processes: a pool of threads for each one's BLAS would only make them wait.
-export OPENBLAS_NUM_THREADS ?= 1
-
 .PHONY: demo test test-fast lint format types sanitize bench instructions docs dist nox clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
+
+# In two processes, which a pool of threads for the BLAS of each would only make wait.
+test test-fast: export OPENBLAS_NUM_THREADS = 1
 
 test: $(VENV)/installed
 	$(BIN)/pytest --numprocesses=2 --dist=worksteal
