@@ -89,7 +89,13 @@ def _checked(ratings: ArrayLike, predictions: ArrayLike) -> tuple[Numbers, Numbe
 
 @dataclass(frozen=True)
 class Metric:
-    """A function of ratings and predictions, and which way is better."""
+    """A function of ratings and predictions, and which way is better.
+
+    Examples
+    --------
+    >>> METRICS["rmse"].better(0.8, than=0.9)
+    True
+    """
 
     name: str
     function: MetricFunction
@@ -107,7 +113,13 @@ METRICS = {
 
 
 def metric_of(metric: str | MetricFunction) -> Metric:
-    """The metric of that name; a callable is one whose greater values are better."""
+    """The metric of that name; a callable is one whose greater values are better.
+
+    Examples
+    --------
+    >>> metric_of("rmse").greater_is_better
+    False
+    """
     if isinstance(metric, str):
         return METRICS[metric]
     return Metric(getattr(metric, "__name__", "metric"), metric)

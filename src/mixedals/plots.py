@@ -23,7 +23,16 @@ _SIDES = ("users", "items")
 
 
 def plot_model(model: "MixedALS") -> "Figure":
-    """The history of a fitted model, and where its parameters went."""
+    """The history of a fitted model, and where its parameters went.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> len(plot_model(model).axes)
+    2
+    """
     figure = _figure(10, 3.6)
     history_axes, size_axes = figure.subplots(1, 2)
     _draw_history(history_axes, model)
@@ -32,9 +41,21 @@ def plot_model(model: "MixedALS") -> "Figure":
 
 
 def plot_search(search: "Search") -> "Figure":
-    """A search: the frontier, and the metric by each parameter."""
+    """A search: the frontier, and the metric by each parameter.
+
+    Examples
+    --------
+    >>> from mixedals import split_at_random
+    >>> from mixedals.synthetic import generate_ratings
+    >>> from mixedals.tuning import Search
+    >>> train, valid = split_at_random(generate_ratings(100, 50, 2000).binarise(), (0.8, 0.2))
+    >>> search = Search(train, valid.restrict_to(train))
+    >>> search.run(2)
+    >>> len(plot_search(search).axes)
+    6
+    """
     trials, name = search.trials, metric_of(search.estimator().metric).name
-    searched = [name for name in trials.columns if name in search.study.best_trial.params]
+    searched = [name for name in trials.columns if name in search.best_parameters]
     figure = _figure(10, 6)
     axes = figure.subplots(2, 3).ravel()
     _draw_frontier(axes[0], search, name)
@@ -54,6 +75,12 @@ def plot_frontier(points: pl.DataFrame, metric: str) -> "Figure":
         ``method``, ``parameters``, ``quality``.
     metric
         What the quality is.
+
+    Examples
+    --------
+    >>> points = {"method": ["plain", "plain"], "parameters": [100, 200], "quality": [0.6, 0.7]}
+    >>> len(plot_frontier(pl.DataFrame(points), "roc_auc").axes)
+    1
     """
     figure = _figure(6.5, 4)
     axes = figure.subplots()
@@ -67,7 +94,19 @@ def plot_frontier(points: pl.DataFrame, metric: str) -> "Figure":
 
 
 def save(figure: "Figure", path: str | os.PathLike[str]) -> None:
-    """Write a figure to a file whose suffix says the format."""
+    """Write a figure to a file whose suffix says the format.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.svg"
+    >>> save(plot_model(model), path)
+    >>> path.stat().st_size > 0
+    True
+    """
     path = Path(path)
     with replacing(path) as temporary:
         figure.savefig(temporary, format=path.suffix[1:], dpi=150)
@@ -115,7 +154,10 @@ def _draw_frontier(axes: "Axes", search: "Search", metric: str) -> None:
 
 
 def _draw_parameter(axes: "Axes", trials: pl.DataFrame, parameter: str, metric: str) -> None:
-    trials = trials.drop_nulls(parameter).sort("n_parameters")  # sets of sizes from small to large
+    trials = trials.drop_nulls(parameter)
+    if parameter == "dims":  # sets from small to large
+        sizes = pl.col("dims").str.split(",").list.eval(pl.element().cast(pl.Int64))
+        trials = trials.sort(sizes.list.sum(), maintain_order=True)
     axes.scatter(trials[parameter], trials["metric"], s=14)
     axes.set(xlabel=parameter, ylabel=metric)
     if parameter in ("gamma", "reg", "projection_reg", "budget"):

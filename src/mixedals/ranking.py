@@ -42,6 +42,15 @@ class RankingScores:
         the other tenths not counted as relevant: ``decile``, its ``items``, the fewest and the most
         ratings of these in training, ``users``, and the scores, of which the first three are null
         where nobody has something relevant.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS, split_at_random
+    >>> from mixedals.synthetic import generate_ratings
+    >>> train, test = split_at_random(generate_ratings(100, 50, 2000), (0.8, 0.2))
+    >>> scores = evaluate_ranking(MixedALS(iterations=3).fit(train), test, k=5)
+    >>> scores.deciles["decile"].to_list()
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
     """
 
     k: int
@@ -154,7 +163,13 @@ def _among(values: NDArray[np.int64], rising: NDArray[np.int64]) -> NDArray[np.b
 
 
 def popularity_deciles(popularity: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Tenth of each item from 1, the most popular: equally many items in each."""
+    """Tenth of each item from 1, the most popular: equally many items in each.
+
+    Examples
+    --------
+    >>> popularity_deciles(np.array([5, 1, 9, 7])).tolist()
+    [6, 8, 1, 3]
+    """
     decile = np.empty(len(popularity), np.int64)
     order = np.argsort(-popularity, kind="stable")
     decile[order] = 1 + np.arange(len(order)) * N_DECILES // len(order)

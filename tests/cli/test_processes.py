@@ -16,6 +16,8 @@ import pytest
 
 from mixedals import load
 
+pytestmark = pytest.mark.slow  # a process each
+
 LONG = ("--iterations", 200_000, "--eval-every", 10)
 
 
