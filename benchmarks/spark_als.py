@@ -1,4 +1,4 @@
-"""Fits beside Spark MLlib's ALS, one after the other in one Spark: ``python -m benchmarks.spark_als``.
+"""Fits beside those of Spark MLlib: ``python -m benchmarks.spark_als RATINGS.parquet``.
 
 Prints a JSON object for each measurement: whole fits from a Parquet file, recommendations for all
 users, and the bytes that an iteration shuffles.
