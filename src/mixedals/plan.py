@@ -126,14 +126,19 @@ def tier_table(
     return pl.DataFrame(rows)
 
 
-def fitted_tiers(model: Recommender) -> pl.DataFrame:
-    """Where the parameters of a fitted model went, as :func:`tier_table` for both its sides."""
+def fitted_counts(model: Recommender) -> dict[str, NDArray[np.int64]]:
+    """Number of ratings of each row, for both sides of a fitted model."""
     fitted = model._fitted
-    factors = fitted.factors
-    counts = {
+    return {
         "users": np.diff(fitted.seen.indptr),
         "items": np.bincount(fitted.seen.indices, minlength=len(fitted.items)),
     }
+
+
+def fitted_tiers(model: Recommender) -> pl.DataFrame:
+    """Where the parameters of a fitted model went, as :func:`tier_table` for both its sides."""
+    factors = model._fitted.factors
+    counts = fitted_counts(model)
     return pl.concat(
         tier_table(
             side.name,
