@@ -16,6 +16,9 @@ endif
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
 
+# In two processes, which a pool of threads for the BLAS of each would only make wait.
+test test-fast: export OPENBLAS_NUM_THREADS = 1
+
 test: $(VENV)/installed
 	$(BIN)/pytest --numprocesses=2 --dist=worksteal
 

@@ -4,6 +4,8 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from test_interactions import COLUMNS, assert_same, frame
 
 from mixedals import Interactions
@@ -144,3 +146,19 @@ def test_text_among_ratings_is_counted_and_the_first_shown():
     frame = {"user": ["a", "b", "c"], "item": [1, 2, 3], "rating": ["4", "great", "bad"]}
     with pytest.raises(ValueError, match=r"2 of 3 rows.*isn't a number.*row 1.*rating='great'"):
         Interactions.from_frame(frame)
+
+
+@given(st.data())
+def test_broken_parquet_is_an_error_of_ours_or_no_harm(tmp_path_factory, data):
+    path = tmp_path_factory.mktemp("broken") / "ratings.parquet"
+    frame(20).write_parquet(path)
+    raw = bytearray(path.read_bytes())
+    for at in data.draw(st.lists(st.integers(0, len(raw) - 1), min_size=1, max_size=5)):
+        raw[at] = data.draw(st.integers(0, 255))
+    path.write_bytes(raw)
+    try:
+        Interactions.read(path)
+    except (ValueError, TypeError):
+        pass
+    finally:
+        path.unlink()

@@ -4,6 +4,7 @@ The blocks of a page run in their order, in a folder of its own, and see what th
 block that can't run here has the reason in a comment before it: ``<!-- not run: ... -->``.
 """
 
+import itertools
 import os
 import re
 import subprocess
@@ -17,6 +18,8 @@ from markdown_it import MarkdownIt
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RUN = {"python", "sh", "{code-cell}"}
+SLOW = [ROOT / "README.md", ROOT / "docs" / "howto" / "command-line.md"]  # a process each line
+LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 
 
 def blocks(page: Path) -> Iterator[tuple[str, str, int]]:
@@ -46,7 +49,15 @@ def run_shell(text: str) -> None:
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[str(page.relative_to(ROOT)) for page in PAGES])
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(
+            page, id=str(page.relative_to(ROOT)), marks=[pytest.mark.slow] * (page in SLOW)
+        )
+        for page in PAGES
+    ],
+)
 def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
@@ -63,3 +74,30 @@ def test_every_block_says_its_language():
         for token in MarkdownIt().parse(page.read_text()):
             assert token.type != "fence" or token.info, f"{page}:{token.map}"
             assert token.type != "fence" or not token.info.startswith(("bash", "py ", "shell"))
+
+
+def links(page: Path) -> Iterator[str]:
+    """What the links and images of a page lead to, inside the repository."""
+    for token in MarkdownIt().enable("table").parse(page.read_text()):
+        for child in token.children or []:
+            target = str(child.attrGet("href") or child.attrGet("src") or "")
+            if target and "://" not in target and not target.startswith("mailto:"):
+                yield target
+
+
+def anchors(page: Path) -> set[str]:
+    """The headings of a page, as links name them."""
+    tokens = MarkdownIt().parse(page.read_text())
+    texts = [
+        after.content for token, after in itertools.pairwise(tokens) if token.type == "heading_open"
+    ]
+    return {re.sub(r"[^\w -]", "", text.lower()).replace(" ", "-") for text in texts}
+
+
+@pytest.mark.parametrize("page", LINKED, ids=[str(page.relative_to(ROOT)) for page in LINKED])
+def test_links_lead_somewhere(page):
+    for target in links(page):
+        path, _, anchor = target.partition("#")
+        there = (page.parent / path).resolve() if path else page
+        assert there.is_file(), target
+        assert not anchor or anchor in anchors(there), target

@@ -266,7 +266,7 @@ def _columns_of_format(
         return columns_of(opened(), given)
     except (FileNotFoundError, PermissionError):
         raise
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         what = str(error).partition("\n")[0]  # below that, polars' advice on its own options
         raise ValueError(
             f"can't read {name}: {what}. Read it with polars or pandas, with options that fit it, "

@@ -14,7 +14,7 @@ from mixedals import _kernels
 from mixedals._columns import to_array, to_series
 from mixedals._threads import forked
 
-_STORED_AS = {
+_STORED_AS: dict[str, pl.DataType] = {
     **{f"int{bits}": getattr(pl, f"Int{bits}")() for bits in (8, 16, 32, 64)},
     **{f"uint{bits}": getattr(pl, f"UInt{bits}")() for bits in (8, 16, 32, 64)},
     "float32": pl.Float32(),
@@ -243,21 +243,32 @@ class Vocabulary:
     @classmethod
     def from_arrays(cls, kind: str, arrays: dict[str, NDArray[Any]]) -> Self:
         """Take back what ``to_arrays`` gave; ValueError on whatever it can't have given."""
-        if kind not in _STORED_AS:
-            raise ValueError(f"there is no kind of ids {kind!r}")
-        dtype = _STORED_AS[kind]
+        dtype = _dtype_of(kind)
         if dtype in (pl.String, pl.Binary):
             values = pl.Series(_unpacked(arrays, text=dtype == pl.String), dtype=dtype)
         else:
             number = {"date": "int32"}.get(kind, "int64") if dtype.is_temporal() else kind
             values = pl.Series(_checked(arrays, "ids", number)).cast(dtype)
-            if is_missing(values).any():
-                raise ValueError("saved ids contain NaN")
+        return cls.from_series(kind, values)
+
+    @classmethod
+    def from_series(cls, kind: str, values: pl.Series) -> Self:
+        """Take back a kind and its ``values``; ValueError on those that no vocabulary has."""
+        if values.dtype != _dtype_of(kind):
+            raise ValueError(f"saved ids of type {kind} are of type {values.dtype}")
+        if is_missing(values).any():
+            raise ValueError("some saved id is missing")
         if not (values.slice(1) > values.head(max(len(values) - 1, 0))).all():
             raise ValueError("saved ids aren't distinct and ascending")
         if kind == "uuid" and any(str(uuid.UUID(text)) != text for text in values.to_list()):
             raise ValueError("saved UUIDs aren't in their canonical text")
         return cls(values, kind)
+
+
+def _dtype_of(kind: Any) -> pl.DataType:
+    if not isinstance(kind, str) or kind not in _STORED_AS:
+        raise ValueError(f"there is no kind of ids {kind!r}")
+    return _STORED_AS[kind]
 
 
 def _packed(texts: list[bytes]) -> dict[str, NDArray[Any]]:

@@ -104,3 +104,12 @@ def digest(*arrays: NDArray[Any] | None) -> str:
         if array is not None:
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def digest_of(data: Interactions) -> str:
+    """A digest of ratings: their ids, values, weights and timestamps."""
+    keys = data.user_vocabulary.keys(), data.item_vocabulary.keys()
+    ratings = data.by_user
+    return digest(
+        ratings.indptr, ratings.indices, ratings.values, ratings.weights, data.timestamps, *keys
+    )

@@ -185,6 +185,15 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
             A file that the training's state is written to, every ``eval_every`` iterations. Where
             it is there already, the training goes on from it and ends in the same bits as one
             that never stopped.
+
+        Examples
+        --------
+        >>> from mixedals import split_at_random
+        >>> from mixedals.synthetic import generate_ratings
+        >>> train, valid = split_at_random(generate_ratings(100, 50, 2000), (0.9, 0.1))
+        >>> model = MixedALS(metric="rmse", iterations=10).fit(train, validation=valid)
+        >>> model.history_["metric"].drop_nulls().len()
+        2
         """
         check_parameters(self.get_params(deep=False))
         if checkpoint is not None and not isinstance(self.random_state, Integral):
@@ -309,6 +318,14 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         ----------
         X, y
             As in :meth:`fit`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> X = np.array([[1, 1], [1, 2], [2, 1]])
+        >>> y = np.array([5.0, 3.0, 4.0])
+        >>> MixedALS(dims=1, reg=0.1, metric="rmse").fit(X, y).score(X, y) < 0
+        True
         """
         if isinstance(X, Interactions):
             frame = X.to_frame()
@@ -357,6 +374,16 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         """Writes the fitted model to a file, which is either whole or what was there before.
 
         A callback, and a metric that is a function, are not in the file.
+
+        Examples
+        --------
+        >>> from mixedals.synthetic import generate_ratings
+        >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "movies.mixedals"
+        >>> model.save(path)
+        >>> path.exists()
+        True
         """
         header, tensors = persist.model_to(self._fitted)
         parameters = self.get_params(deep=False)
@@ -399,6 +426,17 @@ def load(path: str | os.PathLike[str]) -> MixedALS:
     ------
     ModelFileError
         The file isn't a whole model file.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "movies.mixedals"
+    >>> model.save(path)
+    >>> load(path).n_parameters_ == model.n_parameters_
+    True
     """
     header, tensors = read_file(path, "model")
     with understood(path):

@@ -36,6 +36,14 @@ class Interactions:
         In the order of ``by_user``.
     columns : mapping of str to str
         From which column of a frame or file each role was taken; empty for arrays and matrices.
+
+    Examples
+    --------
+    >>> data = Interactions.from_arrays([1, 1, 2], ["a", "b", "a"], [5.0, 3.0, 4.0])
+    >>> data
+    Interactions: 3 ratings by 2 users of 2 items (75.00% filled)
+    >>> data.users
+    array([1, 2])
     """
 
     user_vocabulary: Vocabulary
@@ -71,6 +79,12 @@ class Interactions:
             What becomes of several ratings of an item by a user: an error; the latest by
             timestamp, and then by position; or their mean by weight, with the sum of the
             weights and the latest timestamp.
+
+        Examples
+        --------
+        >>> frame = {"userId": [1, 1, 2], "movieId": [10, 20, 10], "stars": [5.0, 3.0, 4.0]}
+        >>> dict(Interactions.from_frame(frame).columns)
+        {'user': 'userId', 'item': 'movieId', 'rating': 'stars'}
         """
         given = {
             "user": user, "item": item, "rating": rating, "timestamp": timestamp, "weight": weight
@@ -92,6 +106,11 @@ class Interactions:
         Ids are integers, strings, bytes, ``uuid.UUID`` objects, floats, booleans, dates or
         datetimes. Timestamps are whole numbers, dates, datetimes, or their text. ``duplicates``
         is as in ``from_frame``.
+
+        Examples
+        --------
+        >>> len(Interactions.from_arrays([1, 1], ["a", "a"], [5.0, 3.0], duplicates="mean"))
+        1
         """
         given = {
             "user": users, "item": items, "rating": ratings, "timestamp": timestamps,
@@ -110,6 +129,12 @@ class Interactions:
 
         Ids are the positions 0 to n - 1, also of rows and columns without ratings. Zeros that
         the matrix stores are ratings. ``duplicates`` is as in ``from_frame``.
+
+        Examples
+        --------
+        >>> import scipy.sparse as sp
+        >>> Interactions.from_matrix(sp.csr_array([[5.0, 0.0], [0.0, 3.0]])).n_users
+        2
         """
         if not hasattr(matrix, "tocoo") or len(matrix.shape) != 2:
             raise TypeError(
@@ -140,7 +165,7 @@ class Interactions:
         weight: OptionalColumn = None,
         duplicates: Duplicates = "error",
     ) -> Self:
-        """Take the ratings from files, of which only the columns needed are read.
+        r"""Take the ratings from files, of which only the columns needed are read.
 
         Parameters
         ----------
@@ -150,6 +175,14 @@ class Interactions:
             with names; ids that look like integers become integers, without leading zeros.
         user, item, rating, timestamp, weight, duplicates
             As in ``from_frame``.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "ratings.csv"
+        >>> _ = path.write_text("user,item,rating\nann,1,5\nbob,1,3.5\n")
+        >>> Interactions.read(path).users.tolist()
+        ['ann', 'bob']
         """
         given = {
             "user": user, "item": item, "rating": rating, "timestamp": timestamp, "weight": weight
@@ -276,7 +309,14 @@ class Interactions:
         return self.by_user.transposed(thread_count(None))
 
     def to_frame(self) -> pl.DataFrame:
-        """Give columns user, item and rating, and timestamp and weight where there are some."""
+        """Give columns user, item and rating, and timestamp and weight where there are some.
+
+        Examples
+        --------
+        >>> data = Interactions.from_arrays([1, 1, 2], ["a", "b", "a"], [5.0, 3.0, 4.0])
+        >>> data.to_frame().rows()
+        [(1, 'a', 5.0), (1, 'b', 3.0), (2, 'a', 4.0)]
+        """
         csr = self.by_user
         columns = {
             "user": self.user_vocabulary.decode(self._user_rows()),
@@ -294,6 +334,12 @@ class Interactions:
         ----------
         which : bool (len,) or integers (k,)
             A mask over the ratings in the order of ``by_user``, or distinct positions there.
+
+        Examples
+        --------
+        >>> data = Interactions.from_arrays([1, 1, 2], ["a", "b", "a"], [5.0, 3.0, 4.0])
+        >>> data.subset([2]).to_frame().rows()
+        [(2, 'a', 4.0)]
         """
         n_threads = thread_count(None)
         csr = self.by_user
@@ -317,6 +363,12 @@ class Interactions:
         """Make ratings up to ``at_most`` 0, and those from ``at_least`` 1.
 
         The ratings between the two are removed, and with them users and items that have no others.
+
+        Examples
+        --------
+        >>> data = Interactions.from_arrays([1, 1, 2], ["a", "b", "a"], [5.0, 3.0, 4.0])
+        >>> data.binarise(at_most=3, at_least=5).to_frame().rows()
+        [(1, 'a', 1.0), (1, 'b', 0.0)]
         """
         if not at_most < at_least:
             raise ValueError(f"at_most ({at_most}) must be less than at_least ({at_least})")
@@ -333,6 +385,12 @@ class Interactions:
         """Keep the users with ``user`` ratings or more and the items with ``item`` or more.
 
         Counted once: afterwards some may have fewer, as ratings went with the other side.
+
+        Examples
+        --------
+        >>> data = Interactions.from_arrays([1, 1, 2], ["a", "b", "a"], [5.0, 3.0, 4.0])
+        >>> data.at_least(user=2).users.tolist()
+        [1]
         """
         csr = self.by_user
         return self._among(
@@ -341,7 +399,15 @@ class Interactions:
         )
 
     def restrict_to(self, other: "Interactions") -> Self:
-        """Keep the ratings of which ``other`` has both the user and the item."""
+        """Keep the ratings of which ``other`` has both the user and the item.
+
+        Examples
+        --------
+        >>> data = Interactions.from_arrays([1, 1, 2], ["a", "b", "a"], [5.0, 3.0, 4.0])
+        >>> later = Interactions.from_arrays([2, 3], ["b", "b"], [1.0, 2.0])
+        >>> later.restrict_to(data).to_frame().rows()
+        [(2, 'b', 1.0)]
+        """
         return self._among(
             other.user_vocabulary.match(self.user_vocabulary) >= 0,
             other.item_vocabulary.match(self.item_vocabulary) >= 0,

@@ -40,10 +40,15 @@ def roc_auc(ratings: ArrayLike, predictions: ArrayLike) -> float:
             f"roc_auc needs ratings of two values; these have {len(np.unique(ratings))}. "
             'Binarise them, or choose metric="rmse"'
         )
-    negatives, positives = np.sort(predictions[~positive]), np.sort(predictions[positive])
-    below = np.searchsorted(negatives, positives, side="left").sum(dtype=np.int64)
-    not_above = np.searchsorted(negatives, positives, side="right").sum(dtype=np.int64)
-    return float((below + not_above) / (2 * len(negatives) * len(positives)))
+    fewer, more = np.sort(predictions[positive]), np.sort(predictions[~positive])
+    swapped = len(fewer) > len(more)
+    if swapped:
+        fewer, more = more, fewer
+    below = np.searchsorted(more, fewer, side="left")
+    tied = fewer[more[below.clip(max=len(more) - 1)] == fewer]
+    n_tied = np.searchsorted(more, tied, side="right") - np.searchsorted(more, tied, side="left")
+    above = (below.sum(dtype=np.int64) + n_tied.sum(dtype=np.int64) / 2) / (len(fewer) * len(more))
+    return float(1 - above if swapped else above)
 
 
 def rmse(ratings: ArrayLike, predictions: ArrayLike) -> float:
@@ -84,7 +89,13 @@ def _checked(ratings: ArrayLike, predictions: ArrayLike) -> tuple[Numbers, Numbe
 
 @dataclass(frozen=True)
 class Metric:
-    """A function of ratings and predictions, and which way is better."""
+    """A function of ratings and predictions, and which way is better.
+
+    Examples
+    --------
+    >>> METRICS["rmse"].better(0.8, than=0.9)
+    True
+    """
 
     name: str
     function: MetricFunction
@@ -102,7 +113,13 @@ METRICS = {
 
 
 def metric_of(metric: str | MetricFunction) -> Metric:
-    """The metric of that name; a callable is one whose greater values are better."""
+    """The metric of that name; a callable is one whose greater values are better.
+
+    Examples
+    --------
+    >>> metric_of("rmse").greater_is_better
+    False
+    """
     if isinstance(metric, str):
         return METRICS[metric]
     return Metric(getattr(metric, "__name__", "metric"), metric)

@@ -28,7 +28,20 @@ Header = Mapping[str, Any]
 
 
 class ModelFileError(ValueError):
-    """The file isn't a whole model file of a version that this library reads."""
+    """The file isn't a whole model file of a version that this library reads.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from mixedals import load
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "notes.txt"
+    >>> _ = path.write_text("not a model")
+    >>> try:
+    ...     load(path)
+    ... except ModelFileError as error:
+    ...     print("not a whole mixedals file" in str(error))
+    True
+    """
 
 
 @contextlib.contextmanager

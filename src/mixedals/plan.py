@@ -29,6 +29,14 @@ class Plan:
     ratings_bytes, model_bytes
         Memory of the ratings by user and by item, and of the model while it is trained (the
         iteration before, the one at work and the best one; vectors in the common space).
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> planned = plan(MixedALS(), generate_ratings(100, 50, 1000))
+    >>> planned.tiers["p"].to_list()
+    [2, 4, 6, 2, 4, 6]
     """
 
     tiers: pl.DataFrame
@@ -108,6 +116,13 @@ def tier_table(
     polars.DataFrame
         ``side``, embedding size ``p``, number of ``rows``, their ``ratings``, their ``parameters``
         (embeddings, biases and the tier's projection).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sizes, counts = np.array([2, 2, 4], np.int32), np.array([3, 1, 9])
+    >>> tier_table("users", sizes, counts, d=4, learned=True, biases=False).rows()
+    [('users', 2, 2, 4, 12), ('users', 4, 1, 9, 4)]
     """
     rows = []
     for p in np.unique(dims).tolist():
@@ -136,7 +151,16 @@ def fitted_counts(model: Recommender) -> dict[str, NDArray[np.int64]]:
 
 
 def fitted_tiers(model: Recommender) -> pl.DataFrame:
-    """Where the parameters of a fitted model went, as :func:`tier_table` for both its sides."""
+    """Where the parameters of a fitted model went, as :func:`tier_table` for both its sides.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> int(fitted_tiers(model)["parameters"].sum()) == model.n_parameters_
+    True
+    """
     factors = model._fitted.factors
     counts = fitted_counts(model)
     return pl.concat(

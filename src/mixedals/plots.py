@@ -26,7 +26,16 @@ _BINS = 24
 
 
 def plot_model(model: "MixedALS") -> "Figure":
-    """The history of a fitted model, where its parameters went, and who got which size."""
+    """The history of a fitted model, where its parameters went, and who got which size.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> len(plot_model(model).axes)
+    4
+    """
     figure = _figure(10, 6.8)
     (history_axes, tier_axes), size_axes = figure.subplots(2, 2)
     _draw_history(history_axes, model)
@@ -36,16 +45,37 @@ def plot_model(model: "MixedALS") -> "Figure":
 
 
 def plot_sizes(model: "MixedALS") -> "Figure":
-    """Who got which size: its share among the users, and among the items, of each popularity."""
+    """Who got which size: its share among the users, and among the items, of each popularity.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> [axes.get_title() for axes in plot_sizes(model).axes]
+    ['Sizes of users by popularity', 'Sizes of items by popularity']
+    """
     figure = _figure(10, 3.6)
     _draw_sizes(figure.subplots(1, 2), model)
     return figure
 
 
 def plot_search(search: "Search") -> "Figure":
-    """A search: the frontier, and the metric by each parameter."""
+    """A search: the frontier, and the metric by each parameter.
+
+    Examples
+    --------
+    >>> from mixedals import split_at_random
+    >>> from mixedals.synthetic import generate_ratings
+    >>> from mixedals.tuning import Search
+    >>> train, valid = split_at_random(generate_ratings(100, 50, 2000).binarise(), (0.8, 0.2))
+    >>> search = Search(train, valid.restrict_to(train))
+    >>> search.run(2)
+    >>> len(plot_search(search).axes)
+    6
+    """
     trials, name = search.trials, metric_of(search.estimator().metric).name
-    searched = [name for name in trials.columns if name in search.study.best_trial.params]
+    searched = [name for name in trials.columns if name in search.best_parameters]
     figure = _figure(10, 6)
     axes = figure.subplots(2, 3).ravel()
     _draw_frontier(axes[0], search, name)
@@ -65,6 +95,12 @@ def plot_frontier(points: pl.DataFrame, metric: str) -> "Figure":
         ``method``, ``parameters``, ``quality``.
     metric
         What the quality is.
+
+    Examples
+    --------
+    >>> points = {"method": ["plain", "plain"], "parameters": [100, 200], "quality": [0.6, 0.7]}
+    >>> len(plot_frontier(pl.DataFrame(points), "roc_auc").axes)
+    1
     """
     figure = _figure(6.5, 4)
     axes = figure.subplots()
@@ -78,7 +114,19 @@ def plot_frontier(points: pl.DataFrame, metric: str) -> "Figure":
 
 
 def save(figure: "Figure", path: str | os.PathLike[str]) -> None:
-    """Write a figure to a file whose suffix says the format."""
+    """Write a figure to a file whose suffix says the format.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "model.svg"
+    >>> save(plot_model(model), path)
+    >>> path.stat().st_size > 0
+    True
+    """
     path = Path(path)
     with replacing(path) as temporary:
         figure.savefig(temporary, format=path.suffix[1:], dpi=150)
@@ -150,7 +198,10 @@ def _draw_frontier(axes: "Axes", search: "Search", metric: str) -> None:
 
 
 def _draw_parameter(axes: "Axes", trials: pl.DataFrame, parameter: str, metric: str) -> None:
-    trials = trials.drop_nulls(parameter).sort("n_parameters")  # sets of sizes from small to large
+    trials = trials.drop_nulls(parameter)
+    if parameter == "dims":  # sets from small to large
+        sizes = pl.col("dims").str.split(",").list.eval(pl.element().cast(pl.Int64))
+        trials = trials.sort(sizes.list.sum(), maintain_order=True)
     axes.scatter(trials[parameter], trials["metric"], s=14)
     axes.set(xlabel=parameter, ylabel=metric)
     if parameter in ("gamma", "reg", "projection_reg", "budget"):

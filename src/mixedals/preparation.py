@@ -105,6 +105,8 @@ def mean_rating(ratings: Csr) -> float:
     """The mean rating, weighted where ratings have weights."""
     if ratings.weights is not None and not ratings.weights.any():
         raise ValueError("every rating has the weight 0: there is nothing to learn from")
+    if ratings.weights is None:
+        return float(ratings.values.mean(dtype=np.float64))
     return float(np.average(ratings.values.astype(np.float64), weights=ratings.weights))
 
 

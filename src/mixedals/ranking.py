@@ -11,7 +11,7 @@ from mixedals.interactions import Interactions
 from mixedals.model import FittedModel
 from mixedals.recommender import Recommender, best_items
 
-_DECILES = 10
+N_DECILES = 10
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,15 @@ class RankingScores:
         the other tenths not counted as relevant: ``decile``, its ``items``, the fewest and the most
         ratings of these in training, ``users``, and the scores, of which the first three are null
         where nobody has something relevant.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS, split_at_random
+    >>> from mixedals.synthetic import generate_ratings
+    >>> train, test = split_at_random(generate_ratings(100, 50, 2000), (0.8, 0.2))
+    >>> scores = evaluate_ranking(MixedALS(iterations=3).fit(train), test, k=5)
+    >>> scores.deciles["decile"].to_list()
+    [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
     """
 
     k: int
@@ -86,10 +95,10 @@ def evaluate_ranking(
     limit = fitted.mean_rating if relevant_above is None else float(relevant_above)
     users, items, n_unknown, n_seen = _relevant_pairs(fitted, held_out, limit)
     popularity = np.bincount(fitted.seen.indices, minlength=len(fitted.items))
-    decile = _deciles(popularity)
+    decile = popularity_deciles(popularity)
     recommended = np.zeros(len(decile), bool)
     # Row 0 for all items, the others for the deciles; recall, NDCG, MAP and the number of users.
-    sums = np.zeros((_DECILES + 1, 4))
+    sums = np.zeros((N_DECILES + 1, 4))
     everything = np.arange(len(decile), dtype=np.int32)
     for batch, found, _ in best_items(
         fitted, np.unique(users), k, everything,
@@ -153,11 +162,17 @@ def _among(values: NDArray[np.int64], rising: NDArray[np.int64]) -> NDArray[np.b
     return out
 
 
-def _deciles(popularity: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Tenth of each item from 1, the most popular: equally many items in each."""
+def popularity_deciles(popularity: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Tenth of each item from 1, the most popular: equally many items in each.
+
+    Examples
+    --------
+    >>> popularity_deciles(np.array([5, 1, 9, 7])).tolist()
+    [6, 8, 1, 3]
+    """
     decile = np.empty(len(popularity), np.int64)
     order = np.argsort(-popularity, kind="stable")
-    decile[order] = 1 + np.arange(len(order)) * _DECILES // len(order)
+    decile[order] = 1 + np.arange(len(order)) * N_DECILES // len(order)
     return decile
 
 
@@ -170,15 +185,15 @@ def _sums(
 ) -> NDArray[np.float64]:
     """Sums over a batch of users of their recall, NDCG and MAP, and of one for each user."""
     place = np.searchsorted(batch, users)
-    cells = place * (_DECILES + 1) + decile[items]
-    n_relevant = np.bincount(cells, minlength=len(batch) * (_DECILES + 1))
-    n_relevant = n_relevant.reshape(len(batch), _DECILES + 1)
+    cells = place * (N_DECILES + 1) + decile[items]
+    n_relevant = np.bincount(cells, minlength=len(batch) * (N_DECILES + 1))
+    n_relevant = n_relevant.reshape(len(batch), N_DECILES + 1)
     n_relevant[:, 0] = n_relevant.sum(axis=1)
     pairs = place * len(decile) + items
     cells = np.arange(len(batch))[:, None] * len(decile) + found
     hits = (found >= 0) & _among(cells.ravel(), pairs).reshape(found.shape)
-    out = np.zeros((_DECILES + 1, 4))
-    for group in range(_DECILES + 1):
+    out = np.zeros((N_DECILES + 1, 4))
+    for group in range(N_DECILES + 1):
         of_group = hits if group == 0 else hits & (decile[found] == group)
         out[group] = _user_sums(of_group, n_relevant[:, group])
     return out

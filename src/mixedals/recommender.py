@@ -23,7 +23,24 @@ _BATCH = 1 << 18
 
 
 class UnknownIdError(KeyError):
-    """An id that the model was not fitted to."""
+    """An id that the model was not fitted to.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> try:
+    ...     model.recommend("nobody")
+    ... except TypeError as error:  # not even an id of the right type
+    ...     print(error)
+    the ids here are of type int64, but those asked for are of type str: convert them to int64
+    >>> try:
+    ...     model.recommend(-1)
+    ... except UnknownIdError as error:
+    ...     print(error)
+    1 of 1 users are not in the model, first -1: fold_in_users adds those that have ratings
+    """
 
     def __str__(self) -> str:
         return str(self.args[0])
@@ -107,6 +124,16 @@ class Recommender:
             in place of both.
         unknown
             What a pair gets whose user or item the model doesn't know: NaN, or the mean rating.
+
+        Examples
+        --------
+        >>> from mixedals import MixedALS
+        >>> from mixedals.synthetic import generate_ratings
+        >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+        >>> model.predict([1, 2], [3, 4]).shape
+        (2,)
+        >>> model.predict([-1], [3])
+        array([nan], dtype=float32)
         """
         if unknown not in ("nan", "mean"):
             raise ValueError(f"unknown={unknown!r}: it must be 'nan' or 'mean'")
@@ -127,6 +154,14 @@ class Recommender:
         """Predicted ratings of every given user for every given item, float32 (users, items).
 
         Rows and columns of unknown ids are NaN.
+
+        Examples
+        --------
+        >>> from mixedals import MixedALS
+        >>> from mixedals.synthetic import generate_ratings
+        >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+        >>> model.predict_grid([1, 2], [3, 4, 5]).shape
+        (2, 3)
         """
         model = self._fitted
         rows, columns = model.users.encode(users), model.items.encode(items)
@@ -164,6 +199,16 @@ class Recommender:
         polars.DataFrame
             Columns ``user``, ``item``, ``score`` and ``rank`` (from 1), ids in their own type,
             users in the order given. Memory beside it doesn't grow with the number of users.
+
+        Examples
+        --------
+        >>> from mixedals import MixedALS
+        >>> from mixedals.synthetic import generate_ratings
+        >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+        >>> model.recommend([1, 2], k=3).columns
+        ['user', 'item', 'score', 'rank']
+        >>> len(model.recommend([1, 2], k=3, exclude=[4, 5]))
+        6
         """
         first, *others = self.recommend_batches(
             users, k, exclude_seen=exclude_seen, among=among, exclude=exclude
@@ -181,7 +226,16 @@ class Recommender:
         among: ArrayLike | None = None,
         exclude: ArrayLike | None = None,
     ) -> Iterator[pl.DataFrame]:
-        """As :meth:`recommend`, some thousands of users at a time: for what memory can't hold."""
+        """As :meth:`recommend`, some thousands of users at a time: for what memory can't hold.
+
+        Examples
+        --------
+        >>> from mixedals import MixedALS
+        >>> from mixedals.synthetic import generate_ratings
+        >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+        >>> sum(len(batch) for batch in model.recommend_batches(k=2)) == 2 * len(model.user_ids_)
+        True
+        """
         model = self._fitted
         _check_k(k)
         if users is None:
@@ -205,6 +259,14 @@ class Recommender:
         -------
         polars.DataFrame
             Columns ``item``, ``similar_item``, ``score`` and ``rank``.
+
+        Examples
+        --------
+        >>> from mixedals import MixedALS
+        >>> from mixedals.synthetic import generate_ratings
+        >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+        >>> model.similar_items([3], k=2)["rank"].to_list()
+        [1, 2]
         """
         return self._similar("item", self._fitted.items, self.item_vectors_, items, k, metric)
 
@@ -217,6 +279,14 @@ class Recommender:
         -------
         polars.DataFrame
             Columns ``user``, ``similar_user``, ``score`` and ``rank``.
+
+        Examples
+        --------
+        >>> from mixedals import MixedALS
+        >>> from mixedals.synthetic import generate_ratings
+        >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+        >>> model.similar_users([1], k=2).columns
+        ['user', 'similar_user', 'score', 'rank']
         """
         return self._similar("user", self._fitted.users, self.user_vectors_, users, k, metric)
 
@@ -231,11 +301,30 @@ class Recommender:
         dims
             Sizes of the users, as an array in their order or a mapping. By default the fitted
             sizing gives them from the number of ratings; that of a budget, from the ratings.
+
+        Examples
+        --------
+        >>> from mixedals import Interactions, MixedALS
+        >>> from mixedals.synthetic import generate_ratings
+        >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+        >>> model = model.fold_in_users(Interactions.from_arrays([-1, -1], [3, 4], [5.0, 1.0]))
+        >>> len(model.recommend(-1, k=5))
+        5
         """
         return self._with(foldin.fold_in_users, interactions, dims)
 
     def fold_in_items(self, interactions: Interactions, *, dims: foldin.GivenSizes = None) -> Self:
-        """The model with these items in it; as :meth:`fold_in_users` with the sides exchanged."""
+        """The model with these items in it; as :meth:`fold_in_users` with the sides exchanged.
+
+        Examples
+        --------
+        >>> from mixedals import Interactions, MixedALS
+        >>> from mixedals.synthetic import generate_ratings
+        >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+        >>> model = model.fold_in_items(Interactions.from_arrays([1, 2], [-1, -1], [5.0, 4.0]))
+        >>> model.similar_items([-1], k=3).height
+        3
+        """
         return self._with(foldin.fold_in_items, interactions, dims)
 
     def _check_names(self, pairs: Any) -> None:

@@ -21,6 +21,13 @@ class SizeSteps:
 
     A row with ``n`` ratings gets ``dims[i]``, with ``i`` the number of ``limits`` below ``n``: a
     row on a limit gets the dimension under it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> steps = SizeSteps(limits=(10, 100), dims=(2, 4, 6))
+    >>> steps(np.array([1, 10, 11, 1000])).tolist()
+    [2, 2, 4, 6]
     """
 
     limits: tuple[float, ...]
@@ -65,6 +72,15 @@ class PopularitySizing:
     ----------
     gamma
         Smaller values give larger embeddings. The paper uses 0.2 to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = np.array([1, 10, 20, 30, 1000])
+    >>> PopularitySizing(gamma=5).fit(counts, dims=(2, 4, 16))(counts).tolist()
+    [2, 2, 2, 2, 4]
+    >>> PopularitySizing(gamma=0.2).fit(counts, dims=(2, 4, 16))(counts).tolist()
+    [2, 2, 4, 4, 16]
     """
 
     gamma: float = 0.2
@@ -87,7 +103,14 @@ class PopularitySizing:
 
 @dataclass(frozen=True)
 class UniformSizing:
-    """The same dimension for every row: the largest allowed one."""
+    """The same dimension for every row: the largest allowed one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> UniformSizing().fit(np.array([1, 1000]), dims=(2, 4)).dims
+    (4,)
+    """
 
     def fit(self, counts: NDArray[np.int64], dims: Sequence[int]) -> SizeSteps:  # noqa: ARG002 - the protocol's
         """One step."""
@@ -110,6 +133,13 @@ class PowerLawSizing:
         parameters.
     partitions
         How many partitions a side is cut into.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = np.array([1, 1, 1, 1, 2, 2, 4, 4])
+    >>> PowerLawSizing(temperature=1.0, partitions=2).fit(counts, dims=(1, 2, 4))(counts).tolist()
+    [1, 1, 1, 1, 1, 1, 4, 4]
     """
 
     temperature: float = 0.4

@@ -24,6 +24,12 @@ def split_by_time(
         Ratings with timestamps.
     fractions : sequence of float
         The share of each part: positive, with the sum 1.
+
+    Examples
+    --------
+    >>> from mixedals.synthetic import generate_ratings
+    >>> [len(part) for part in split_by_time(generate_ratings(100, 50, 1000))]
+    [800, 100, 100]
     """
     if data.timestamps is None:
         raise ValueError(
@@ -59,6 +65,13 @@ def split_at_random(
         The share of each part: positive, with the sum 1.
     random_state : int or numpy.random.Generator
         The same one gives the same parts, whatever the order of the input.
+
+    Examples
+    --------
+    >>> from mixedals.synthetic import generate_ratings
+    >>> train, test = split_at_random(generate_ratings(100, 50, 1000), (0.9, 0.1))
+    >>> len(test)
+    100
     """
     part = _shuffled(len(data), _cuts(len(data), fractions), random_state)
     return _parts(data, part, len(fractions))
@@ -77,6 +90,12 @@ def k_folds(
         The number of folds, at least 2.
     random_state : int or numpy.random.Generator
         The same one gives the same folds, whatever the order of the input.
+
+    Examples
+    --------
+    >>> from mixedals.synthetic import generate_ratings
+    >>> [len(held_out) for _, held_out in k_folds(generate_ratings(100, 50, 1000), 4)]
+    [250, 250, 250, 250]
     """
     if not isinstance(k, Integral):
         raise TypeError(f"k must be an integer, not {k!r}")

@@ -16,7 +16,7 @@ from mixedals._extras import require
 from mixedals._parameters import check_parameters
 from mixedals._progress import progress_bar
 from mixedals.budget import BudgetSizing
-from mixedals.checkpoint import digest
+from mixedals.checkpoint import digest_of
 from mixedals.estimator import MixedALS
 from mixedals.interactions import Interactions
 from mixedals.metrics import metric_of
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     import optuna
 
 Range = tuple[float, float]
+
+_SEARCHED = ("sizing", "budget", "dims", "gamma", "reg", "projection_reg", "reg_exponent")
+_MEASURED = ("n_parameters", "best_iteration", "seconds")
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,11 @@ class SearchSpace:
         Least and largest number of parameters, on a logarithmic scale, for sizes that are found by
         themselves: the search chooses between them and the popularity rule too. None leaves them
         out.
+
+    Examples
+    --------
+    >>> SearchSpace(dims=((2, 4), (4, 8, 16)), reg=(1.0, 10.0)).reg
+    (1.0, 10.0)
     """
 
     dims: Sequence[Sequence[int]] = ((2, 4, 6), (4, 8, 16), (8, 16, 32))
@@ -56,6 +64,8 @@ class SearchSpace:
     budget: Range | None = None
 
     def __post_init__(self) -> None:
+        if not self.dims or any(not sizes or min(sizes) < 1 for sizes in self.dims):
+            raise ValueError(f"dims={self.dims!r}: it must be sets of sizes, each from 1")
         names = ["gamma", "reg", "reg_exponent", "projection_reg"]
         for name in names + (["budget"] if self.budget is not None else []):
             bounds = getattr(self, name)
@@ -141,13 +151,7 @@ class Search:
         self._max_parameters = max_parameters
         self._random_state = random_state
         self._metric = metric_of(self._template.metric)
-        self.study: optuna.Study = self._optuna.create_study(
-            study_name="mixedals",
-            storage=None if storage is None else f"sqlite:///{Path(storage).resolve()}",
-            direction="maximize" if self._metric.greater_is_better else "minimize",
-            pruner=self._optuna.pruners.MedianPruner(n_startup_trials=5),
-            load_if_exists=True,
-        )
+        self.study = self._opened(None if storage is None else Path(storage).resolve())
         self._check_identity()
 
     def run(self, n_trials: int, timeout: float | None = None) -> None:
@@ -186,10 +190,22 @@ class Search:
         """
         complete = (self._optuna.trial.TrialState.COMPLETE,)
         rows = [
-            {"number": trial.number, **trial.params, "metric": trial.value, **trial.user_attrs}
+            {
+                "number": trial.number,
+                **{name: trial.params[name] for name in _SEARCHED if name in trial.params},
+                "metric": trial.value,
+                **{name: trial.user_attrs[name] for name in _MEASURED},
+            }
             for trial in self.study.get_trials(deepcopy=False, states=complete)
         ]
         return pl.DataFrame(rows, infer_schema_length=None)
+
+    @property
+    def best_parameters(self) -> dict[str, Any]:
+        """The parameters of the best trial, by name; ValueError where no trial came to its end."""
+        if self.trials.is_empty():
+            raise ValueError("no trial came to its end: there is no best one")
+        return dict(self.study.best_trial.params)
 
     def frontier(self) -> pl.DataFrame:
         """The best trial at each budget: those that no trial with as few parameters beats.
@@ -212,7 +228,7 @@ class Search:
 
         Fitted with the same ratings, it is the model of that trial.
         """
-        return self._estimator(self.study.best_trial.params if trial is None else trial)
+        return self._estimator(self.best_parameters if trial is None else trial)
 
     def _estimator(self, values: Mapping[str, Any]) -> MixedALS:
         estimator: MixedALS = clone(self._template)
@@ -227,6 +243,21 @@ class Search:
             dims = tuple(map(int, values["dims"].split(",")))
             estimator.set_params(dims=dims, sizing=PopularitySizing(values["gamma"]))
         return estimator
+
+    def _opened(self, storage: Path | None) -> "optuna.Study":
+        """Optuna's study, new or as the file has it."""
+        if storage is not None and not storage.parent.is_dir():
+            raise FileNotFoundError(f"there is no folder {storage.parent}")
+        try:
+            return self._optuna.create_study(  # type: ignore[no-any-return]
+                study_name="mixedals",
+                storage=None if storage is None else f"sqlite:///{storage}",
+                direction="maximize" if self._metric.greater_is_better else "minimize",
+                pruner=self._optuna.pruners.MedianPruner(n_startup_trials=5),
+                load_if_exists=True,
+            )
+        except require("sqlalchemy.exc", "tune").SQLAlchemyError as error:
+            raise ValueError(f"{storage} is not a search that goes on: {error.orig}") from error
 
     def _standing(self) -> str:
         if self.trials.is_empty():
@@ -250,6 +281,8 @@ class Search:
         model.set_params(callback=report, progress=False)
         with warnings.catch_warnings():
             warnings.simplefilter("error", TrainingInterrupted)
+            # A trial may be poor; the metric says so.
+            warnings.filterwarnings("ignore", "the predictions are all but 0")
             try:
                 model.fit(self._train, validation=self._validation)
             except TrainingInterrupted as stopped:  # a trial is whole or not there
@@ -267,8 +300,8 @@ class Search:
         for name in ("n_threads", "callback", "metric"):
             del fixed[name]
         identity = {
-            "train": _digest(self._train),
-            "validation": _digest(self._validation),
+            "train": digest_of(self._train),
+            "validation": digest_of(self._validation),
             "metric": self._metric.name,
             "estimator": repr(sorted(fixed.items())),
             "space": repr(asdict(self._space)),
@@ -282,9 +315,3 @@ class Search:
                 "file, or remove it to start anew"
             )
         self.study.set_user_attr("identity", identity)
-
-
-def _digest(data: Interactions) -> str:
-    keys = data.user_vocabulary.keys(), data.item_vocabulary.keys()
-    ratings = data.by_user
-    return digest(ratings.indptr, ratings.indices, ratings.values, ratings.weights, *keys)

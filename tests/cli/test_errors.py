@@ -2,10 +2,11 @@
 
 import re
 import sys
+from pathlib import Path
 
 import pytest
 
-from mixedals.cli.errors import DATA, FAILED, MISSING_EXTRA, MODEL, UNKNOWN_ID, USAGE
+from mixedals.cli.errors import DATA, EXIT_CODES, FAILED, MISSING_EXTRA, MODEL, UNKNOWN_ID, USAGE
 
 GOOD = "user,item,rating\na,x,4\nb,y,2\n"
 FILES = {
@@ -160,3 +161,9 @@ def test_a_defect_of_the_program_keeps_its_traceback(run, folder, monkeypatch):
     monkeypatch.setattr("mixedals.load", broken)
     with pytest.raises(KeyError, match="a defect"):
         run("inspect", "model.mixedals")
+
+
+def test_the_codes_of_the_documentation_are_these():
+    page = Path(__file__).parents[2] / "docs" / "howto" / "command-line.md"
+    rows = re.findall(r"^\| (\d+) \| (.*) \|$", page.read_text(), re.MULTILINE)
+    assert {int(code): what.replace(";", ",") for code, what in rows} == EXIT_CODES

@@ -16,6 +16,8 @@ import pytest
 
 from mixedals import load
 
+pytestmark = pytest.mark.slow  # a process each
+
 LONG = ("--iterations", 200_000, "--eval-every", 10)
 
 
@@ -160,7 +162,7 @@ def test_completion(shell):
     source = subprocess.run([script], env=environment, capture_output=True, text=True, check=True)
     assert "_MIXEDALS_COMPLETE" in source.stdout
     environment = os.environ | {
-        "_MIXEDALS_COMPLETE": "complete_bash", "COMP_WORDS": "mixedals re", "COMP_CWORD": "1",
+        "_MIXEDALS_COMPLETE": "complete_bash", "COMP_WORDS": "mixedals rec", "COMP_CWORD": "1",
     }  # fmt: skip
     found = subprocess.run([script], env=environment, capture_output=True, text=True, check=True)
     assert found.stdout.split() == ["recommend"]

@@ -13,6 +13,7 @@ from mixedals.cli.fit import fit
 from mixedals.cli.inspect import inspect
 from mixedals.cli.predict import predict
 from mixedals.cli.recommend import recommend
+from mixedals.cli.reproduce import reproduce
 from mixedals.cli.similar import similar
 from mixedals.cli.tune import tune
 
@@ -43,7 +44,7 @@ def options(
     """Matrix factorisation in which every user and item has an embedding of its own size."""
 
 
-for command in (fit, evaluate, predict, recommend, similar, inspect, tune, export):
+for command in (fit, evaluate, predict, recommend, similar, inspect, tune, export, reproduce):
     app.command(no_args_is_help=True)(command)
 app.add_typer(datasets.app, name="datasets")
 

@@ -135,9 +135,7 @@ def tune(
         random_state=training.random_state,
     )
     interrupted = _run(search, trials, timeout)
-    if search.trials.is_empty():
-        raise ValueError("no trial came to its end: there is no best one")
-    best = dict(search.study.best_trial.params)
+    best = search.best_parameters
     result = {"trials": search.n_done, "metric": search.study.best_value, **best}
     if save_settings is not None:
         _write_settings(save_settings, asdict(parts_options), asdict(training), best)

@@ -8,7 +8,7 @@ from typing import IO
 
 import polars as pl
 
-from mixedals.datasets.text import LineFormat, WrongLineError, blocks, decoded, quoted
+from mixedals.datasets.text import LineFormat, WrongLineError, blocks, decoded, id_and_title, quoted
 
 _SCHEMA = {"user": pl.Int32, "item": pl.Int32, "rating": pl.Float32, "timestamp": pl.Int64}
 
@@ -76,9 +76,9 @@ class MovieLensLayout:
         """Ids and titles."""
         for block in blocks(stream):
             for line in block.splitlines():
-                identity, title, *_ = self.values(decoded(line))
-                if identity.isdigit():  # not the line with names
-                    yield int(identity), title
+                values = self.values(decoded(line))
+                if values[:1] != ["movieId"]:
+                    yield id_and_title(line, values, 1)
 
     def _without_header(self, name: str, text: bytes) -> bytes:
         first, _, rest = text.partition(b"\n")
@@ -90,12 +90,20 @@ class MovieLensLayout:
         return rest
 
 
+def _comma_values(line: str) -> list[str]:
+    """The values of a line of CSV; none where it isn't such."""
+    try:
+        return next(csv.reader([line]))
+    except csv.Error:
+        return []
+
+
 TABS = MovieLensLayout("u.data", "u.item", _lines("\t"), lambda line: line.split("|"))
 COLONS = MovieLensLayout("ratings.dat", "movies.dat", _lines("::"), lambda line: line.split("::"))
 COMMAS = MovieLensLayout(
     "ratings.csv",
     "movies.csv",
     _lines(","),
-    lambda line: next(csv.reader([line])),
+    _comma_values,
     b"userId,movieId,rating,timestamp",
 )

@@ -7,7 +7,15 @@ from typing import IO
 import numpy as np
 import polars as pl
 
-from mixedals.datasets.text import BLOCK, LineFormat, WrongLineError, blocks, decoded, quoted
+from mixedals.datasets.text import (
+    BLOCK,
+    LineFormat,
+    WrongLineError,
+    blocks,
+    decoded,
+    id_and_title,
+    quoted,
+)
 
 _RATING = LineFormat(
     "USER,RATING,DATE",
@@ -40,8 +48,7 @@ class NetflixLayout:
         """Ids and titles; a line is ``MOVIE,YEAR,TITLE``."""
         for block in blocks(stream):
             for line in block.splitlines():
-                movie, _, title = decoded(line).split(",", 2)
-                yield int(movie), title
+                yield id_and_title(line, decoded(line).split(",", 2), 2)
 
 
 def _gathered(files: Iterable[tuple[str, IO[bytes]]]) -> Iterator[bytes]:

@@ -45,6 +45,11 @@ def read(name: str, path: str | os.PathLike[str] | None = None) -> Ratings:
     path
         Its folder or archive, which is read without being unpacked; or the Parquet file that
         :func:`convert` made of it. None for ``synthetic``.
+
+    Examples
+    --------
+    >>> read("synthetic").interactions.n_items
+    3000
     """
     dataset = named(name)
     if dataset.layout is None:

@@ -1,7 +1,7 @@
 """Text in blocks of whole lines, so that a file is never in memory as a whole."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import IO
 
@@ -92,6 +92,14 @@ def _plain(text: bytes) -> bytes:
     if b"\n\n" in text:
         text = re.sub(rb"\n{2,}", b"\n", text)
     return text.removeprefix(b"\n")
+
+
+def id_and_title(line: bytes, values: Sequence[str], at: int) -> tuple[int, str]:
+    """The id, which is the first value of a line, and the title, which is the one at ``at``."""
+    right = len(values) > at and values[0].isascii() and values[0].isdigit() and len(values[0]) < 10
+    if not right:
+        raise ValueError(f"among the titles, {quoted(line)} isn't a line with an id and a title")
+    return int(values[0]), values[at]
 
 
 def quoted(line: bytes) -> str:

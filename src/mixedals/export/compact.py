@@ -26,6 +26,7 @@ from mixedals.recommender import Recommender
 from mixedals.tiers import Side, Tier
 
 _VERSION = 1
+_MALFORMED = (KeyError, TypeError, ValueError, RecursionError)
 _PROJECTIONS = {
     "side": pl.String(),
     "p": pl.Int32(),
@@ -46,6 +47,17 @@ class CommonSpace:
         float32 (n, d).
     user_biases, item_biases
         float32 (n,), or None.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = write_compact(model, folder)
+    >>> read_compact(folder).user_vectors.shape == model.user_vectors_.shape
+    True
     """
 
     user_ids: NDArray[Any]
@@ -57,7 +69,18 @@ class CommonSpace:
 
 
 def write_compact(model: Recommender, folder: str | os.PathLike[str]) -> list[Path]:
-    """Write the compact form of a fitted model; ``compact.json`` comes last."""
+    """Write the compact form of a fitted model; ``compact.json`` comes last.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> [path.name for path in write_compact(model, folder)]
+    ['users.parquet', 'items.parquet', 'projections.parquet', 'compact.json']
+    """
     paths = []
     projections: list[dict[str, Any]] = []
     about: dict[str, Any] = {"version": _VERSION}
@@ -83,6 +106,17 @@ def read_compact(folder: str | os.PathLike[str]) -> CommonSpace:
     ------
     ModelFileError
         The folder doesn't hold a compact form, or not a whole one.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> _ = write_compact(model, folder)
+    >>> bool((read_compact(folder).item_vectors == model.item_vectors_).all())
+    True
     """
     folder = Path(folder)
     try:
@@ -96,7 +130,7 @@ def read_compact(folder: str | os.PathLike[str]) -> CommonSpace:
             restored |= _restored(frame, projections, name, about)
     except OSError:
         raise
-    except (KeyError, TypeError, ValueError, pl.exceptions.PolarsError) as error:
+    except (*_MALFORMED, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise ModelFileError(f"{folder}: not a whole compact form ({error})") from error
     return CommonSpace(**restored)
 
@@ -134,18 +168,25 @@ def _restored(
         if p != d and p not in matrices:
             raise ValueError(f"there is no projection for the {name}s of size {p}")
         rows = np.flatnonzero(sizes == p).astype(np.int32)
-        factors = embedding.gather(rows).explode().to_numpy().reshape(len(rows), p)
+        numbers = embedding.gather(rows).explode() if p else embedding.clear().explode()
+        factors = _finite(numbers, "embeddings").reshape(len(rows), p)
         tiers.append(Tier(rows, factors, matrices.get(p)))
     side = Side(f"{name}s", len(frame), d, tuple(tiers), None, thread_count(None))
-    biases = frame["bias"].cast(pl.Float32).to_numpy() if "bias" in frame.columns else None
     return {
-        f"{name}_ids": Vocabulary(frame[name], about[f"{name}_ids"]).ids,
+        f"{name}_ids": Vocabulary.from_series(about[f"{name}_ids"], frame[name]).ids,
         f"{name}_vectors": side.common,
-        f"{name}_biases": biases,
+        f"{name}_biases": _finite(frame["bias"], "biases") if "bias" in frame.columns else None,
     }
 
 
 def _matrix(row: dict[str, Any], d: int) -> NDArray[np.float32] | None:
     """A projection (d, p); None for the fixed one."""
-    matrix = np.array(row["projection"], np.float32).reshape(d, row["p"])
+    matrix = _finite(pl.Series(row["projection"]), "projections").reshape(d, row["p"])
     return matrix if row["learned"] else None
+
+
+def _finite(values: pl.Series, what: str) -> NDArray[np.float32]:
+    numbers: NDArray[np.float32] = values.cast(pl.Float32).to_numpy()
+    if not np.isfinite(numbers).all():
+        raise ValueError(f"{what} aren't finite numbers")
+    return numbers

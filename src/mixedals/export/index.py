@@ -32,6 +32,14 @@ def build_index(model: Recommender, *, connectivity: int = 32, expansion_add: in
     ----------
     connectivity, expansion_add
         USearch's: larger values find more and take longer to build.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> len(build_index(model)) == len(model.item_ids_)
+    True
     """
     items = model.item_vectors_
     if model.item_biases_ is not None:
@@ -53,6 +61,15 @@ def query_vectors(model: Recommender) -> NDArray[np.float32]:
 
     An inner product is the prediction less what is the same for all items: the mean and the user's
     bias.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> keys = build_index(model).search(query_vectors(model)[0], 5).keys
+    >>> len(model.item_ids_[keys])
+    5
     """
     users = model.user_vectors_
     if model.item_biases_ is None:
@@ -75,6 +92,14 @@ def index_recall(
         Items a user.
     n_users, random_state
         How many users are drawn, and the seed of the draw.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> index_recall(build_index(model), model, k=5) > 0.9
+    True
     """
     n_all = len(model.user_ids_)
     chosen = np.sort(np.random.default_rng(random_state).permutation(n_all)[:n_users])
@@ -100,6 +125,16 @@ def write_index(
     dict
         Recall at k of the index as read from the file, by ``expansion_search``, which the file
         doesn't keep.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> list(write_index(model, folder, k=5))  # recall by effort
+    [64, 256]
     """
     path = made(folder) / "items.usearch"
     with replacing(path) as temporary:

@@ -38,6 +38,16 @@ def write_parquet(model: Recommender, folder: str | os.PathLike[str]) -> list[Pa
 
     The column of the ids is ``user`` or ``item``; UUIDs are text. Without biases there is no such
     column.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> [path.name for path in write_parquet(model, folder)]
+    ['users.parquet', 'items.parquet']
     """
     paths = []
     for name, vocabulary, side, biases in sides_of(model):
@@ -53,6 +63,16 @@ def write_numpy(model: Recommender, folder: str | os.PathLike[str]) -> list[Path
 
     Vectors can be mapped into memory (``np.load(path, mmap_mode="r")``); nothing is pickled: ids of
     strings are NumPy's strings, UUIDs their text.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> [path.name for path in write_numpy(model, folder)]
+    ['user_vectors.npy', 'user_ids.npy', 'item_vectors.npy', 'item_ids.npy']
     """
     paths = []
     for name, vocabulary, side, biases in sides_of(model):
