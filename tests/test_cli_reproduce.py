@@ -93,5 +93,5 @@ def n_finished(path):
     try:
         with Records(path) as records:
             return len(records.results())
-    except ValueError:  # locked: it is being made
+    except OSError:  # locked: it is being made
         return 0

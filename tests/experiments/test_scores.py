@@ -6,7 +6,7 @@ from sklearn.metrics import roc_auc_score
 
 from mixedals import MixedALS
 from mixedals.experiments import Protocol
-from mixedals.experiments.scores import N_GROUPS, TestRatings, auc_without_each
+from mixedals.experiments.scores import N_GROUPS, Scorer, auc_without_each
 
 
 @given(
@@ -31,7 +31,7 @@ def test_scores_of_a_model(stars):
     test = parts.test.to_frame()
     ratings = test["rating"].to_numpy()
     predicted = model.predict(test["user"], test["item"])
-    scores = TestRatings(parts).detailed_scores(model)
+    scores = Scorer(parts).detailed_scores(model)
     assert scores.test_auc == pytest.approx(roc_auc_score(ratings, predicted))
     assert scores.test_rmse == pytest.approx(np.sqrt(np.mean((ratings - predicted) ** 2)))
     assert scores.validation_auc == model.history_["metric"].max()

@@ -109,7 +109,7 @@ def n_finished(path) -> int:
     try:
         with Records(path) as there:
             return len(there.fits("grid")) + len(there.fits("sweep"))
-    except ValueError:  # locked: it is being made
+    except OSError:  # locked: it is being made
         return 0
 
 
@@ -128,6 +128,17 @@ def test_a_file_that_holds_no_study_is_refused(tmp_path):
         Records(path)
     with pytest.raises(FileNotFoundError, match="there is no folder"):
         Records(tmp_path / "nowhere" / "study.sqlite")
+    with pytest.raises(OSError, match="unable to open"):
+        Records(tmp_path)
+
+
+def test_a_full_disk_is_no_crash(ratings, records):
+    records._file.execute("PRAGMA max_page_count = 8")
+    with pytest.raises(OSError, match="is full"):
+        Study(ratings, records, arms=["plain"], grid=False).run(progress=False)
+    records._file.execute("PRAGMA max_page_count = 10000")
+    Study(ratings, records, arms=["plain"], grid=False).run(progress=False)
+    assert len(records.fits("sweep")) == 15
 
 
 def test_an_arm_that_is_not_there_is_named(ratings, records):

@@ -4,6 +4,8 @@ import json
 import os
 import platform
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, astuple, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -71,13 +73,15 @@ class Records:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         if not Path(path).parent.is_dir():
             raise FileNotFoundError(f"there is no folder {Path(path).parent}")
-        self._file = sqlite3.connect(path)
-        try:
-            self._file.executescript(_TABLES)
-            self._file.execute("SELECT settings, details FROM fits LIMIT 1")
-        except sqlite3.DatabaseError as error:
-            self._file.close()
-            raise ValueError(f"{path} doesn't hold a study: {error}") from error
+        with _errors(path):
+            self._file = sqlite3.connect(path)
+            try:
+                self._file.executescript(_TABLES)
+                self._file.execute("SELECT settings, details FROM fits LIMIT 1")
+            except sqlite3.Error:
+                self._file.close()
+                raise
+        self._path = path
 
     def __enter__(self) -> Self:
         return self
@@ -104,8 +108,10 @@ class Records:
         }
         names = ", ".join(row)
         values = ", ".join("?" * len(row))
-        with self._file:
-            self._file.execute(f"INSERT INTO fits ({names}) VALUES ({values})", [*row.values()])
+        with _errors(self._path), self._file:
+            self._file.execute(
+                f"INSERT OR REPLACE INTO fits ({names}) VALUES ({values})", [*row.values()]
+            )
 
     def fits(self, stage: str) -> pl.DataFrame:
         """The finished fits of a stage, a row each: all columns of the file but the stage.
@@ -133,10 +139,21 @@ class Records:
 
     def set_fact(self, name: str, value: Any) -> None:
         """Keep a fact, which JSON can hold."""
-        with self._file:
+        with _errors(self._path), self._file:
             self._file.execute(
                 "INSERT OR REPLACE INTO facts VALUES (?, ?)", (name, json.dumps(value))
             )
+
+
+@contextmanager
+def _errors(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turns SQLite's errors into those that say what is wrong with a file."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        raise OSError(f"{path}: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise ValueError(f"{path} doesn't hold a study: {error}") from error
 
 
 def _machine() -> str:

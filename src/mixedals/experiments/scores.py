@@ -46,16 +46,14 @@ class Scores:
     details: dict[str, Any]
 
 
-class TestRatings:
-    """The test ratings, made ready to score many models of the same parts.
+class Scorer:
+    """Scores models on the test ratings, which it has made ready once for many of them.
 
     Parameters
     ----------
     parts
         What the models are fitted to, and the test ratings.
     """
-
-    __test__ = False  # no test case
 
     def __init__(self, parts: Parts) -> None:
         train, test = parts.train, parts.test

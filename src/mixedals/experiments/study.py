@@ -18,7 +18,7 @@ from mixedals.checkpoint import digest_of
 from mixedals.experiments.arms import ARMS, PAPER, Arm, Point
 from mixedals.experiments.protocol import N_FOLDS, Parts, Protocol
 from mixedals.experiments.records import Fit, Records
-from mixedals.experiments.scores import Scores, TestRatings
+from mixedals.experiments.scores import Scorer, Scores
 from mixedals.interactions import Interactions
 from mixedals.trainer import IterationRecord, TrainingInterrupted
 
@@ -123,11 +123,11 @@ class Study:
             runner = _Runner(self._records, self._n_threads, show, done)
             if n_open_in_grid:
                 for tasks, parts in zip(grid, self._protocol.folds(), strict=True):
-                    runner.run(filter(self._is_open, tasks), parts, TestRatings.scores)
+                    runner.run(filter(self._is_open, tasks), parts, Scorer.scores)
             sweep = filter(self._is_open, self._sweep_tasks())
-            runner.run(sweep, self._protocol.parts, TestRatings.detailed_scores)
+            runner.run(sweep, self._protocol.parts, Scorer.detailed_scores)
 
-    def penalties(self, arm: Arm) -> dict[str, float]:
+    def _penalties(self, arm: Arm) -> dict[str, float]:
         """The penalties of the arm's models: those with the best mean over the folds."""
         if not self._grid:
             return dict(arm.penalties)
@@ -152,7 +152,7 @@ class Study:
         return _task("grid", arm, arm.points[-1], penalties, 0, fold)
 
     def _sweep_tasks(self) -> list[_Task]:
-        penalties = {arm.name: self.penalties(arm) for arm in self._arms}
+        penalties = {arm.name: self._penalties(arm) for arm in self._arms}
         return [
             _task("sweep", arm, point, penalties[arm.name], seed)
             for seed in self._seeds
@@ -161,7 +161,9 @@ class Study:
         ]
 
     def _points(self, arm: Arm) -> Sequence[Point]:
-        return (arm.points[0], arm.points[-1]) if self._ends_only else arm.points
+        if self._ends_only and len(arm.points) > 1:
+            return arm.points[0], arm.points[-1]
+        return arm.points
 
     def _is_open(self, task: _Task) -> bool:
         return self._records.test_auc(task.fit) is None
@@ -196,16 +198,16 @@ class _Runner:
         self,
         tasks: Iterable[_Task],
         parts: Parts,
-        score: Callable[[TestRatings, MixedALS], Scores],
+        score: Callable[[Scorer, MixedALS], Scores],
     ) -> None:
         """Do tasks on the same parts, each of which is recorded as soon as it is done."""
-        test = None
+        scorer = None
         for task in tasks:
-            test = test or TestRatings(parts)
+            scorer = scorer or Scorer(parts)
             began = time.perf_counter()
             model = self._fitted(task, parts)
             seconds = time.perf_counter() - began
-            self._records.add(task.fit, score(test, model), seconds)
+            self._records.add(task.fit, score(scorer, model), seconds)
             self._iterations_done += _ITERATIONS
 
     def _fitted(self, task: _Task, parts: Parts) -> MixedALS:
