@@ -142,7 +142,16 @@ def tier_table(
 
 
 def fitted_counts(model: Recommender) -> dict[str, NDArray[np.int64]]:
-    """Number of ratings of each row, for both sides of a fitted model."""
+    """Number of ratings of each row, for both sides of a fitted model.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> {side: int(counts.sum()) for side, counts in fitted_counts(model).items()}
+    {'users': 1000, 'items': 1000}
+    """
     fitted = model._fitted
     return {
         "users": np.diff(fitted.seen.indptr),
