@@ -3,15 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 SANITIZE_VENV := .venv-sanitize
-SOURCES := $(wildcard src/kernels/*.*pp src/kernels/*/*.*pp)
-NATIVE := CMakeLists.txt $(SOURCES)
+KERNELS := $(wildcard src/kernels/*.*pp src/kernels/*/*.*pp)
+SOURCES := $(KERNELS) benchmarks/instructions.cpp
+NATIVE := CMakeLists.txt $(KERNELS)
 
 # Real ratings that tests use where they are; tests that need them skip elsewhere.
 ifneq ($(wildcard ../shared/data),)
 export MIXEDALS_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test test-fast lint format types sanitize bench docs dist nox clean
+.PHONY: demo test test-fast lint format types sanitize bench instructions docs dist nox clean
 
 demo: $(VENV)/installed
 	$(BIN)/python examples/demo.py
@@ -45,6 +46,10 @@ sanitize: $(SANITIZE_VENV)/installed
 
 bench: $(VENV)/installed
 	$(BIN)/python -m benchmarks
+
+# Instructions of the main kernels beside those that they needed before; needs valgrind.
+instructions: $(VENV)/installed
+	$(BIN)/python -m benchmarks.instructions
 
 # The site, with every notebook run; a warning is an error.
 docs: $(VENV)/installed

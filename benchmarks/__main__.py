@@ -9,6 +9,7 @@ import datetime
 import json
 import os
 import subprocess
+import sys
 from typing import Any
 
 from rich.console import Console
@@ -16,11 +17,12 @@ from rich.console import Console
 from benchmarks.cases import CASES, Case
 from benchmarks.contestants import CONTESTANTS, HERE
 from benchmarks.data import ratings_file
-from benchmarks.machine import describe, limits, reading
+from benchmarks.machine import describe
 from benchmarks.report import write_report
 from benchmarks.worker import THREADS
 
 RESULTS = HERE / "results.json"
+MACHINE_TASKS = ("limits", "reading")
 
 
 def environment() -> dict[str, str]:
@@ -30,7 +32,7 @@ def environment() -> dict[str, str]:
 
 
 def measure(case: Case, name: str) -> dict[str, Any]:
-    """One contestant's figures; of a run that fails, its error."""
+    """One contestant's figures."""
     contestant = CONTESTANTS[name]
     arguments = {
         "path": str(ratings_file(case.size, case.part, case.suffix)),
@@ -40,10 +42,14 @@ def measure(case: Case, name: str) -> dict[str, Any]:
         "size": case.amount(name, sampled=contestant.sampled),
     }
     command = [contestant.python(), HERE / "worker.py", contestant.adapter, case.task]
+    return run([*map(str, command), json.dumps(arguments)])
+
+
+def run(command: list[str]) -> dict[str, Any]:
+    """The last line that a command prints, as JSON; of one that fails, its error."""
     done = subprocess.run(
-        [*map(str, command), json.dumps(arguments)],
-        env=environment(), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        command, env=environment(), capture_output=True, text=True, check=False, cwd=HERE.parent
+    )
     if done.returncode:
         return {"error": (done.stderr.strip().splitlines() or ["killed"])[-1]}
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
@@ -60,7 +66,7 @@ def keep(name: str, result: dict[str, Any]) -> None:
 
 def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    tasks = [*dict.fromkeys(case.task for case in CASES), "machine", "reading"]
+    tasks = [*dict.fromkeys(case.task for case in CASES), *MACHINE_TASKS]
     parser.add_argument("--tasks", nargs="+", choices=tasks, default=tasks)
     parser.add_argument("--sizes", nargs="+", choices={case.size for case in CASES})
     parser.add_argument("--dims", nargs="+", type=int)
@@ -74,9 +80,9 @@ def main() -> None:
     console = Console()
     asked = parsed()
     if not asked.report:
-        for task, measured in (("machine", limits), ("reading", reading)):
+        for task in MACHINE_TASKS:
             if task in asked.tasks:
-                keep(task, measured())
+                keep(task, run([sys.executable, "-m", "benchmarks.machine", task]))
         for case in CASES:
             if (
                 case.task not in asked.tasks

@@ -1,6 +1,12 @@
-"""What the machine can do, what the kernels must do at the least, and how near they come."""
+"""What the machine can do, what the kernels must do at the least, and how near they come.
 
+``python machine.py limits`` or ``reading``, in a process whose libraries know how many threads they
+may use.
+"""
+
+import json
 import platform
+import sys
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -123,3 +129,7 @@ def reading() -> Result:
         polars.append(least_seconds(lambda: pl.read_csv(path), 1))
         whole.append(least_seconds(ours, 1))
     return {"read_csv": min(polars), "views": min(whole)}
+
+
+if __name__ == "__main__":
+    print(json.dumps({"limits": limits, "reading": reading}[sys.argv[1]]()))

@@ -92,8 +92,8 @@ def _cell(figures: Results, who: str, key: str, factor: float) -> str:
 
 def machine_tables(results: Results) -> Iterator[str]:
     """What the half-steps reach of the machine's rates, and what reading costs."""
-    if "machine" in results:
-        found = results["machine"]
+    if "limits" in results:
+        found = results["limits"]
         yield (
             "### Against the machine\n\n"
             f"{found['machine']}, {found['day']}: it reads {found['memory'] / 1e9:.0f} GB/s from "

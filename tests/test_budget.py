@@ -129,6 +129,15 @@ def test_axes_that_a_model_lacks_are_zero():
     )
 
 
+def test_without_penalties_predictions_stay(rng):
+    x, y = rng.normal(size=(20, 3)), rng.normal(size=(10, 3))
+    model = Factorisation(side_of(x, "users"), side_of(y, "items"))
+    turned = on_principal_axes(model, np.zeros(20, np.float32), np.ones(10, np.float32))
+    np.testing.assert_allclose(
+        turned.users.common @ turned.items.common.T, x @ y.T, rtol=1e-4, atol=1e-4
+    )
+
+
 @pytest.mark.parametrize("biases", [False, True])
 @pytest.mark.parametrize("learned", [False, True])
 def test_errors_are_those_of_leaving_out_and_fitting_anew(stars, biases, learned):

@@ -3,16 +3,14 @@
 #include <algorithm>
 #include <vector>
 
-#include "lanes.hpp"
 #include "threads.hpp"
+#include "tiles.hpp"
 
 namespace mixedals {
 namespace {
 
 constexpr int W = native_lanes;
 constexpr std::int64_t grain = 512;
-
-std::int64_t padded(std::int64_t n) { return (n + W - 1) / W * W; }
 
 std::int64_t stride_for(int p) {
     if (p < 8) return 8;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "lanes.hpp"
 #include "memory.hpp"
 #include "ratings.hpp"
 
@@ -22,6 +23,11 @@ struct Features {
     const float* known;  ///< null: nothing known
 
     const float* row(std::int64_t column) const { return data.data() + column * stride; }
+
+    void prefetch_row(std::int64_t column) const {
+        constexpr std::int64_t line = 64 / sizeof(float);
+        for (std::int64_t i = 0; i < stride; i += line) prefetch(row(column) + i);
+    }
 
     /// What the k-th rating leaves to be explained: less its column's known part, and `shift`.
     float target(const Span& ratings, std::int64_t k, float shift) const {

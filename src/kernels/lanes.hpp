@@ -32,8 +32,17 @@ struct alignas(N * sizeof(float)) Vector {
         for (int i = 0; i < N; ++i) out.lane[i] = a * b.lane[i];
         return out;
     }
+    friend Vector operator*(const Vector& a, const Vector& b) {
+        Vector out;
+        for (int i = 0; i < N; ++i) out.lane[i] = a.lane[i] * b.lane[i];
+        return out;
+    }
     Vector& operator+=(const Vector& b) {
         for (int i = 0; i < N; ++i) lane[i] += b.lane[i];
+        return *this;
+    }
+    Vector& operator-=(const Vector& b) {
+        for (int i = 0; i < N; ++i) lane[i] -= b.lane[i];
         return *this;
     }
 };

@@ -1,4 +1,4 @@
-// Normal equations of any number of features, in single precision, by register tiles.
+// A row's regression on any number of features as a system of equations, in single precision.
 #pragma once
 
 #include <cstdint>
@@ -8,38 +8,42 @@
 
 namespace mixedals {
 
-/// Rounded up to whole native vectors.
-std::int64_t padded(std::int64_t n);
+/// (matrix + ridge I) v = rhs with n unknowns. Grows to the largest that it holds and is used
+/// again.
+struct System {
+    std::int64_t n = 0, ld = 0;      ///< ld: floats a row of the matrix, n rounded up to vectors
+    std::vector<float> matrix, rhs;  ///< the upper triangle; zeros behind the first n of a row
+    double square = 0;               ///< the targets' sum of w t^2
 
-/// The upper triangle of a symmetric matrix, its factor, and the rows it is summed from.
-/// Grows to the largest system that it meets and is used again.
-class Workspace {
+    void resize(std::int64_t unknowns);
+};
+
+/// Makes a row's system from its ratings.
+class LargeSums {
   public:
-    /// Sums of w z z^T (upper triangle), w t z and w t^2 over a row's ratings.
-    void sum(const Features& features, Span ratings, float shift);
+    /// Sums of w z z^T, w t z and w t^2: v is the row's embedding.
+    void primal(const Features& features, Span ratings, float shift, System& out);
 
-    /// Solves (gram + ridge I) x = rhs; false where a pivot is lost in rounding.
-    bool solve_primal(float ridge);
-
-    /// The same x for a row with fewer ratings than features: Z^T (Z Z^T + ridge I)^-1 t.
-    bool solve_dual(const Features& features, Span ratings, float ridge);
-
-    /// gram + ridge I = U^T U for its first n rows and columns, U in its place, `ld` floats a row.
-    /// The number of leading columns whose pivot isn't lost in rounding.
-    std::int64_t factorise(std::int64_t n, std::int64_t ld, float ridge);
-
-    const float* gram() const { return gram_.data(); }  ///< padded(p) floats a row
-    const float* rhs() const { return rhs_.data(); }
-    const float* x() const { return x_.data(); }
-    double loss() const { return loss_; }  ///< squared error and penalty at x
+    /// Z Z^T and t, for fewer ratings than features: Z^T v is the embedding. Weights are in Z and
+    /// t.
+    void dual(const Features& features, Span ratings, System& out);
 
   private:
-    void substitute(std::int64_t n, std::int64_t ld, float* b) const;
-
-    std::int64_t p_ = 0;
-    std::vector<float> gram_, rows_, rhs_, x_;
+    std::vector<float> rows_, targets_;
     std::vector<double> total_;
-    double square_ = 0, loss_ = 0;
 };
+
+/// Z^T v of a dual system, `features.p` floats.
+void dual_embedding(const Features& features, Span ratings, const float* v, float* x);
+
+/// matrix + ridge I = U^T U, U in the matrix' place. The number of leading columns whose pivot
+/// isn't lost in rounding.
+std::int64_t factorise(System& system, float ridge);
+
+/// Solves the system into `v` (ld floats); false where a pivot is lost. Its matrix is lost too.
+bool solve_alone(System& system, float ridge, float* v);
+
+/// A pivot below this share of its diagonal is made of rounding.
+inline constexpr float least_pivot = 1e-5f;
 
 }  // namespace mixedals

@@ -92,28 +92,28 @@ class LeaveOneOut {
   private:
     template <int P>
     void factorise_small(Span ratings, double ridge) {
-        SmallSums<P> sums;
-        sums.add(features_, ratings, 0.0f);
-        const SmallFactor<P> factor(sums, ridge);
+        std::array<SmallSums<P>, 1> sums;
+        sums[0].add(features_, ratings, 0.0f);
+        const SmallFactor<P, 1> factor(sums, {ridge});
         for (int j = 0; j < P; ++j) {
             for (int i = j + 1; i < P; ++i)
-                upper_[j * width_ + i] = static_cast<float>(factor.u[j][i]);
-            factor_.inverse[j] = static_cast<float>(factor.inverse[j]);
-            factor_.explained[j] = static_cast<float>(factor.y[j]);
+                upper_[j * width_ + i] = static_cast<float>(factor.u[j][i][0]);
+            factor_.inverse[j] = static_cast<float>(factor.inverse[j][0]);
+            factor_.explained[j] = static_cast<float>(factor.y[j][0]);
         }
-        factor_.good = factor.good;
+        factor_.good = factor.good[0];
         factor_.ld = width_;
         factor_.upper = upper_.data();
     }
 
     void factorise_large(Span ratings, float ridge) {
-        workspace_.sum(features_, ratings, 0.0f);
-        const std::int64_t p = features_.p, ld = padded(p);
-        factor_.good = workspace_.factorise(p, ld, ridge);
+        sums_.primal(features_, ratings, 0.0f, system_);
+        const std::int64_t p = features_.p, ld = system_.ld;
+        factor_.good = factorise(system_, ridge);
         factor_.ld = ld;
-        factor_.upper = workspace_.gram();
+        factor_.upper = system_.matrix.data();
         std::vector<float>& y = factor_.explained;
-        std::copy_n(workspace_.rhs(), p, y.begin());
+        std::copy_n(system_.rhs.begin(), p, y.begin());
         for (std::int64_t j = 0; j < factor_.good; ++j) {
             const float* u = factor_.upper + j * ld;
             factor_.inverse[j] = 1.0f / u[j];
@@ -163,7 +163,8 @@ class LeaveOneOut {
     std::int64_t width_;
     std::vector<float> z_, sum_, least_, upper_;
     Factor factor_{};
-    Workspace workspace_;
+    LargeSums sums_;
+    System system_;
 };
 
 }  // namespace

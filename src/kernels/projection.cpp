@@ -2,11 +2,14 @@
 
 #include <Eigen/Cholesky>
 #include <Eigen/Core>
+#include <algorithm>
+#include <vector>
 
 #include "large.hpp"
 #include "random.hpp"
 #include "small.hpp"
 #include "threads.hpp"
+#include "tiles.hpp"
 
 namespace mixedals {
 namespace {
@@ -14,12 +17,18 @@ namespace {
 using RowMajor = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 using RowMajorDouble = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-// Partial sums are taken over this many parts of a tier, whatever the number of threads, and
-// added in their order: the result has the same bits on any machine with the same instruction set.
-constexpr std::int64_t parts = 64;
+/// Partial sums are taken over so many parts of a tier, as few as memory asks for and whatever the
+/// number of threads, and added in their order: the result has the same bits on any machine with
+/// the same instruction set. `numbers` is how many a part's sum has.
+std::int64_t parts_for(std::int64_t numbers) {
+    constexpr std::int64_t memory = (std::int64_t{256} << 20) / sizeof(double);
+    return std::clamp<std::int64_t>(memory / numbers, 8, 64);
+}
 
-// Rows whose Gram matrices go into one matrix product.
-constexpr std::int64_t block_rows = 128;
+/// Rows whose Gram matrices, of so many numbers, go into one matrix product.
+std::int64_t block_rows_for(std::int64_t n_gram) {
+    return std::clamp<std::int64_t>((std::int64_t{1} << 22) / n_gram, 1, 128);
+}
 
 std::int64_t packed_size(std::int64_t n) { return n * (n + 1) / 2; }
 
@@ -53,12 +62,13 @@ float known_of(const ProjectionProblem& problem, std::int64_t row) {
 }
 
 /// Calls `add(part, first, last)`, with one `add` a thread, for every part of the tier's rows;
-/// parts hold about equal numbers of ratings.
+/// parts hold about equal numbers of ratings. Their number, at most one more than asked for.
 template <class MakeAdd>
-std::int64_t for_each_part(const ProjectionProblem& problem, int n_threads, MakeAdd make_add) {
+std::int64_t for_each_part(const ProjectionProblem& problem, std::int64_t parts, int n_threads,
+                           MakeAdd make_add) {
     std::int64_t total = 0;
     for (std::int64_t i = 0; i < problem.rows.n; ++i)
-        total += problem.ratings.count(problem.rows.data[i]) + 32;
+        total += problem.ratings.count(problem.rows.data[i]) + row_cost;
     const auto cuts = balanced_runs(problem.ratings, problem.rows, total / parts + 1);
     const auto n = static_cast<std::int64_t>(cuts.size()) - 1;
     parallel(n, n_threads, [&] {
@@ -82,14 +92,17 @@ struct SmallGram {
 };
 
 struct LargeGram {
-    Workspace workspace;
+    LargeSums sums;
+    System system;
 
     void operator()(const Features& features, Span ratings, float shift, float* gram, double* rhs) {
-        workspace.sum(features, ratings, shift);
-        const std::int64_t d = features.p, ld = padded(d);
-        for (std::int64_t j = 0; j < d; ++j)
-            gram = std::copy(workspace.gram() + j * ld + j, workspace.gram() + j * ld + d, gram);
-        std::copy_n(workspace.rhs(), d, rhs);
+        sums.primal(features, ratings, shift, system);
+        const std::int64_t d = features.p;
+        for (std::int64_t j = 0; j < d; ++j) {
+            const float* row = system.matrix.data() + j * system.ld;
+            gram = std::copy(row + j, row + d, gram);
+        }
+        std::copy_n(system.rhs.begin(), d, rhs);
     }
 };
 
@@ -97,8 +110,9 @@ template <class Gram>
 void sum_with(const ProjectionProblem& problem, double* packed, double* rhs, int n_threads) {
     const std::int64_t d = problem.features.p, p = problem.factors.columns;
     const std::int64_t n_gram = packed_size(d), n_outer = packed_size(p);
-    std::vector<RowMajorDouble> packed_part(parts + 1);
-    std::vector<RowMajorDouble> rhs_part(parts + 1);
+    const std::int64_t parts = parts_for(n_gram * n_outer), block_rows = block_rows_for(n_gram);
+    std::vector<RowMajorDouble> packed_part(static_cast<std::size_t>(parts + 1));
+    std::vector<RowMajorDouble> rhs_part(static_cast<std::size_t>(parts + 1));
     const auto make_add = [&] {
         return [&, gram_of = Gram(), sampled = Sampled(), grams = RowMajor(block_rows, n_gram),
                 outers = RowMajor(block_rows, n_outer), product = RowMajor(n_gram, n_outer),
@@ -131,7 +145,7 @@ void sum_with(const ProjectionProblem& problem, double* packed, double* rhs, int
             if (filled) flush();
         };
     };
-    const std::int64_t n = for_each_part(problem, n_threads, make_add);
+    const std::int64_t n = for_each_part(problem, parts, n_threads, make_add);
     Eigen::Map<RowMajorDouble> packed_out(packed, n_gram, n_outer), rhs_out(rhs, d, p);
     packed_out.setZero();
     rhs_out.setZero();
@@ -141,14 +155,18 @@ void sum_with(const ProjectionProblem& problem, double* packed, double* rhs, int
     }
 }
 
-/// out (d x p) = sum over rows of (sum over ratings of scale * y) x^T, where `scale_of(x, row)`
-/// gives, for a row of the tier, the function of its k-th rating and features y that is the scale.
+/// out (d x p) = sum over rows of (sum over ratings of w scale y) x^T. `scale_of(x, row)` gives,
+/// for a row of the tier, the function that puts the scales of up to native_lanes ratings, whose
+/// features it is given too (padded(d) floats each), into an array.
 template <class ScaleOf>
 void sum_outers(const ProjectionProblem& problem, double* out, int n_threads, ScaleOf scale_of) {
-    const std::int64_t d = problem.features.p, p = problem.factors.columns;
-    std::vector<RowMajorDouble> sums(parts + 1);
+    const Features& features = problem.features;
+    const std::int64_t d = features.p, p = problem.factors.columns;
+    const std::int64_t parts = parts_for(d * p), ld = padded(d);
+    std::vector<RowMajorDouble> sums(static_cast<std::size_t>(parts + 1));
     const auto make_add = [&] {
-        return [&, chunk = Eigen::VectorXf(d), row_sum = Eigen::VectorXd(d)](
+        return [&, chunk = Eigen::VectorXf(ld), row_sum = Eigen::VectorXd(d),
+                y = std::vector<float>(static_cast<std::size_t>(native_lanes * ld), 0.0f)](
                    std::int64_t part, std::int64_t first, std::int64_t last) mutable {
             auto& sum = sums[static_cast<std::size_t>(part)];
             sum = RowMajorDouble::Zero(d, p);
@@ -156,24 +174,34 @@ void sum_outers(const ProjectionProblem& problem, double* out, int n_threads, Sc
                 const std::int64_t row = problem.rows.data[i];
                 const Span ratings = span_of(problem.ratings, row);
                 const Eigen::Map<const Eigen::VectorXf> x(problem.factors.row(i), p);
-                const auto scale = scale_of(x, row);
+                const auto scales = scale_of(x, row);
                 row_sum.setZero();
                 for (std::int64_t start = 0; start < ratings.size; start += chunk_ratings) {
                     const std::int64_t end = std::min(start + chunk_ratings, ratings.size);
                     chunk.setZero();
-                    for (std::int64_t k = start; k < end; ++k) {
-                        const Eigen::Map<const Eigen::VectorXf> y(
-                            problem.features.row(ratings.indices[k]), d);
-                        const float weight = ratings.weights ? ratings.weights[k] : 1.0f;
-                        chunk += weight * scale(ratings, k, y) * y;
+                    for (std::int64_t k = start; k < end; k += native_lanes) {
+                        const Span some =
+                            ratings.part(k, std::min<std::int64_t>(native_lanes, end - k));
+                        for (std::int64_t l = 0; l < some.size; ++l) {
+                            features.prefetch_row(some.column_ahead(l, native_lanes));
+                            std::copy_n(features.row(some.indices[l]), d, y.data() + l * ld);
+                        }
+                        float scale[native_lanes];
+                        scales(some, y.data(), scale);
+                        if (some.weights)
+                            for (std::int64_t l = 0; l < some.size; ++l)
+                                scale[l] *= some.weights[l];
+                        add_rows(
+                            some.size, ld, [&](std::int64_t l) { return scale[l]; },
+                            [&](std::int64_t l) { return y.data() + l * ld; }, chunk.data());
                     }
-                    row_sum += chunk.cast<double>();
+                    row_sum += chunk.head(d).template cast<double>();
                 }
                 sum.noalias() += row_sum * x.transpose().template cast<double>();
             }
         };
     };
-    const std::int64_t n = for_each_part(problem, n_threads, make_add);
+    const std::int64_t n = for_each_part(problem, parts, n_threads, make_add);
     Eigen::Map<RowMajorDouble> total(out, d, p);
     total.setZero();
     for (std::int64_t part = 0; part < n; ++part) total += sums[static_cast<std::size_t>(part)];
@@ -219,11 +247,13 @@ bool solve_projection(const double* packed, const double* rhs, int d, int p, dou
 
 void projection_product(const ProjectionProblem& problem, const double* a, double* out,
                         int n_threads) {
-    const std::int64_t d = problem.features.p, p = problem.factors.columns;
-    const RowMajor matrix = Eigen::Map<const RowMajorDouble>(a, d, p).cast<float>();
+    const std::int64_t d = problem.features.p, p = problem.factors.columns, ld = padded(d);
+    RowMajor matrix = RowMajor::Zero(ld, p);
+    matrix.topRows(d) = Eigen::Map<const RowMajorDouble>(a, d, p).cast<float>();
     sum_outers(problem, out, n_threads, [&](const auto& x, std::int64_t) {
-        return [direction = Eigen::VectorXf(matrix * x)](const Span&, std::int64_t, const auto& y) {
-            return y.dot(direction);
+        return [ld, direction = Eigen::VectorXf(matrix * x)](const Span&, const float* y,
+                                                             float* scale) {
+            store(scale, dots(ld, direction.data(), [&](std::int64_t l) { return y + l * ld; }));
         };
     });
 }
@@ -231,9 +261,9 @@ void projection_product(const ProjectionProblem& problem, const double* a, doubl
 void projection_rhs(const ProjectionProblem& problem, double* out, int n_threads) {
     const Features& features = problem.features;
     sum_outers(problem, out, n_threads, [&](const auto&, std::int64_t row) {
-        return [&features, shift = known_of(problem, row)](const Span& ratings, std::int64_t k,
-                                                           const auto&) {
-            return features.target(ratings, k, shift);
+        return [&features, shift = known_of(problem, row)](const Span& some, const float*,
+                                                           float* scale) {
+            for (std::int64_t l = 0; l < some.size; ++l) scale[l] = features.target(some, l, shift);
         };
     });
 }

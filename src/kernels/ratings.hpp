@@ -61,11 +61,12 @@ struct Rows {
     std::int64_t n;
 };
 
+/// A row counts for so many ratings more than it has, for what it costs besides them.
+inline constexpr std::int64_t row_cost = 32;
+
 /// Cuts the listed rows into runs of about `target` ratings; entry i to i + 1 is one run.
-/// A row counts for a few ratings more than it has, for what it costs besides them.
 inline std::vector<std::int64_t> balanced_runs(const Ratings& ratings, Rows rows,
                                                std::int64_t target) {
-    constexpr std::int64_t row_cost = 32;
     std::vector<std::int64_t> cuts{0};
     std::int64_t load = 0;
     for (std::int64_t i = 0; i < rows.n; ++i) {

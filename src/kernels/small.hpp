@@ -62,48 +62,58 @@ struct SmallSums {
     }
 };
 
-/// The factor U of sum + ridge I = U^T U, by Cholesky, and y = U^-T rhs.
-template <int P>
+/// Of L systems side by side, the factor U of sum + ridge I = U^T U, by Cholesky, y = U^-T rhs, and
+/// the solution. Numbers of one place in all systems are together; what comes out for a system
+/// doesn't depend on the others.
+template <int P, int L>
 struct SmallFactor {
-    double u[P][P];                 ///< above the diagonal
-    std::array<double, P> inverse;  ///< 1 / U[j][j]
-    std::array<double, P> y;
-    int good = 0;  ///< the leading columns whose pivot isn't lost in rounding; others are unset
+    using Numbers = std::array<double, L>;
 
-    SmallFactor(const SmallSums<P>& sums, double ridge) {
+    Numbers u[P][P];     ///< above the diagonal
+    Numbers inverse[P];  ///< 1 / U[j][j]
+    Numbers y[P];
+    std::array<int, L>
+        good;  ///< the leading columns whose pivot isn't lost in rounding; not others
+
+    SmallFactor(const std::array<SmallSums<P>, L>& sums, const Numbers& ridge) {
         // The sums of a chunk carry rounding errors of about 1e-6: a pivot below them says nothing.
-        constexpr double least_pivot = 1e-5;
+        constexpr double least_pivot_share = 1e-5;
+        good.fill(P);
         for (int j = 0; j < P; ++j) {
-            const double diagonal = sums.sum[j][j] + ridge;
-            double pivot = diagonal;
-            for (int k = 0; k < j; ++k) pivot -= u[k][j] * u[k][j];
-            if (!(pivot > least_pivot * diagonal)) return;
-            inverse[j] = 1.0 / std::sqrt(pivot);
-            for (int i = j + 1; i < P; ++i) {
-                double value = sums.sum[j][i];
-                for (int k = 0; k < j; ++k) value -= u[k][j] * u[k][i];
-                u[j][i] = value * inverse[j];
+            for (int i = j; i <= P; ++i) {
+                Numbers value;
+                for (int l = 0; l < L; ++l)
+                    value[l] = i < P ? sums[l].sum[j][i] : sums[l].sum[P][j];
+                Numbers diagonal;
+                if (i == j)
+                    for (int l = 0; l < L; ++l) diagonal[l] = value[l] += ridge[l];
+                for (int k = 0; k < j; ++k)
+                    for (int l = 0; l < L; ++l)
+                        value[l] -= u[k][j][l] * (i < P ? u[k][i][l] : y[k][l]);
+                if (i == j) {
+                    for (int l = 0; l < L; ++l) {
+                        const bool lost = !(value[l] > least_pivot_share * diagonal[l]);
+                        good[l] = lost ? std::min(good[l], j) : good[l];
+                        inverse[j][l] = 1.0 / std::sqrt(lost ? 1.0 : value[l]);
+                    }
+                } else {
+                    Numbers& to = i < P ? u[j][i] : y[j];
+                    for (int l = 0; l < L; ++l) to[l] = value[l] * inverse[j][l];
+                }
             }
-            double value = sums.sum[P][j];
-            for (int k = 0; k < j; ++k) value -= u[k][j] * y[k];
-            y[j] = value * inverse[j];
-            good = j + 1;
+        }
+    }
+
+    /// x = U^-1 y, of a system where all columns are good.
+    void solve(Numbers (&x)[P]) const {
+        for (int j = P - 1; j >= 0; --j) {
+            Numbers value = y[j];
+            for (int i = j + 1; i < P; ++i)
+                for (int l = 0; l < L; ++l) value[l] -= u[j][i][l] * x[i][l];
+            for (int l = 0; l < L; ++l) x[j][l] = value[l] * inverse[j][l];
         }
     }
 };
-
-/// Solves (sum + ridge I) x = rhs; false where a pivot is lost in rounding.
-template <int P>
-bool solve_small(const SmallSums<P>& sums, double ridge, std::array<double, P>& x) {
-    const SmallFactor<P> factor(sums, ridge);
-    if (factor.good < P) return false;
-    for (int j = P - 1; j >= 0; --j) {
-        double value = factor.y[j];
-        for (int i = j + 1; i < P; ++i) value -= factor.u[j][i] * x[i];
-        x[j] = value * factor.inverse[j];
-    }
-    return true;
-}
 
 /// Calls `call.template operator()<P>()` for the P that `p` is, 1 to max_small.
 template <class Call, int P = 1>

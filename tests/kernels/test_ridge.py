@@ -226,6 +226,40 @@ def test_every_number_of_ratings_around_p(kernels: ModuleType, p: int, with_bias
     )
 
 
+@pytest.mark.parametrize("p", [64, 128, 129, 200])
+def test_large_systems_equal_the_twin(kernels: ModuleType, p: int) -> None:
+    """Those that are solved together, and those that are solved alone: too large, or too long."""
+    rng = np.random.default_rng(p)
+    counts = [0, 1, 17, 63, 64, 65, 127, 128, 129, 130, 199, 201, 300, 64 * p, 64 * p + 1]
+    check_against_twin(
+        kernels,
+        Problem(
+            make_ratings(rng, counts, 400, weighted=True),
+            np.arange(len(counts), dtype=int32),
+            f32(rng.normal(size=(400, p))),
+            None,
+            None,
+            p,
+            False,
+            f32(rng.uniform(0.5, 5, len(counts))),
+        ),
+    )
+
+
+@pytest.mark.parametrize("n", [5, 30, 300, 5000])
+@pytest.mark.parametrize("p", [1, 6, 15, 16, 40])
+def test_loss_of_a_fit_that_is_very_good(kernels: ModuleType, p: int, n: int) -> None:
+    """The targets' sum of squares and what is fitted of it are alike in all but the last digits."""
+    rng = np.random.default_rng(p)
+    z = f32(rng.normal(size=(n, p)))
+    values = f32(z @ rng.normal(size=p) + 1e-3 * rng.normal(size=n))
+    problem = one_row(z, values, 1e-4, f32(rng.uniform(0.5, 2, n)))
+    (x,), (loss,) = problem.solve(kernels)
+    row = Row.of(problem, 0)
+    assert loss == pytest.approx(row.objective_at(x.astype(float64)), rel=1e-3)
+    assert loss < 1e-3 * (row.weight @ row.target**2)
+
+
 @pytest.mark.parametrize("projected", [False, True])
 def test_losses_add_up_to_the_objective(kernels: ModuleType, projected: bool) -> None:
     """Over tiers, with biases, a mean and a ridge a row: the terms of als_proj that hold x."""
@@ -387,6 +421,23 @@ def test_a_permutation_of_rows_permutes(kernels: ModuleType, problem: Problem, s
     again, losses_again = permuted.solve(kernels)
     np.testing.assert_array_equal(factors[order], again)
     np.testing.assert_array_equal(losses[order], losses_again)
+
+
+@pytest.mark.parametrize("p", [6, 20, 64])
+def test_what_is_solved_together_has_no_influence(kernels: ModuleType, p: int) -> None:
+    """Every row beside others, and in other places, than before; and alone."""
+    problem = many_rows(p)
+    factors, losses = problem.solve(kernels)
+    for order in (np.random.default_rng(1).permutation(len(problem.rows)), np.array([7])):
+        some = Problem(
+            problem.ratings,
+            problem.rows[order],
+            *problem.arguments[1:-1],
+            problem.ridge[order],
+        )
+        again, losses_again = some.solve(kernels)
+        np.testing.assert_array_equal(factors[order], again)
+        np.testing.assert_array_equal(losses[order], losses_again)
 
 
 # Numbers that don't fit.

@@ -22,6 +22,7 @@ class Csr {
         data_of(weights_, size(indices_), "weights and indices differ in length");
         require(n_columns >= 0 && n_columns <= INT32_MAX, "n_columns must fit 32 bits");
         require(size(indptr_) - 1 <= INT32_MAX, "the number of rows must fit 32 bits");
+        const nb::gil_scoped_release unlocked;
         check_indptr(indptr_, size(indices_));
         require(all_below(indices_.data(), size(indices_), n_columns), "an index is out of bounds");
     }

@@ -18,8 +18,10 @@ auto uniform_of(std::uint64_t seed, std::uint64_t stream, In1<std::uint64_t> key
 }
 
 auto hash_strings_of(In1<std::uint8_t> text, In1<std::int64_t> offsets) {
-    check_indptr(offsets, size(text));
+    require(size(offsets) >= 1, "offsets is empty");
     auto out = make<std::uint64_t>({offsets.shape(0) - 1});
+    const nb::gil_scoped_release unlocked;
+    check_indptr(offsets, size(text));
     hash_strings(text.data(), offsets.data(), size(offsets) - 1, out.data());
     return out;
 }

@@ -98,7 +98,7 @@ class PartsOptions:
                 f"{self.binarise!r} must be two rising numbers", param_hint="--binarise"
             )
         binary = data.binarise(*bounds)
-        note(f"binarised, {len(data) - len(binary):,} ratings between left out: {binary!r}")
+        note(f"binarised, {len(data) - len(binary):,} ratings between left out: {_counts(binary)}")
         return binary
 
     def parts(self, files: list[str], columns: Columns, validation: str | None) -> Parts:
@@ -113,15 +113,13 @@ class PartsOptions:
         elif self.split is not None:
             data, *others = self._split(data)
             held_out = dict(zip(("validation", "test"), others, strict=False))
-            note(f"training: {data!r}")
+            note(f"training: {_counts(data)}")
         left_out = {}
         for name, part in held_out.items():
             held_out[name] = part.restrict_to(data)
             left_out[name] = len(part) - len(held_out[name])
-            note(
-                f"{name}: {held_out[name]!r}, {left_out[name]:,} more left out whose user or item "
-                "training doesn't have"
-            )
+            unknown = f"; {left_out[name]:,} left out, as training lacks their user or item"
+            note(f"{name}: {_counts(held_out[name])}" + unknown * (left_out[name] > 0))
         return Parts(data, held_out.get("validation"), held_out.get("test"), left_out)
 
     def last(
@@ -143,6 +141,10 @@ class PartsOptions:
         if self.split == Split.time:
             return split_by_time(data, fractions)
         return split_at_random(data, fractions, self.split_seed)
+
+
+def _counts(data: "Interactions") -> str:
+    return f"{len(data):,} ratings by {data.n_users:,} users of {data.n_items:,} items"
 
 
 def numbers(text: str, option: str) -> tuple[float, ...]:

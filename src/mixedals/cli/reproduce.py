@@ -110,15 +110,15 @@ def reproduce(
         raise typer.BadParameter(
             f"{out} holds a study: --resume goes on with it, another --out begins anew"
         )
+    out.mkdir(parents=True, exist_ok=True)
     ratings = _ratings(dataset, path, columns)
     note(f"read {ratings!r}")
-    out.mkdir(parents=True, exist_ok=True)
     with Records(file) as records:
         study = Study(
             ratings,
             records,
             name=dataset if path is None else f"{dataset} ({path.name})",
-            arms=arms.split(","),
+            arms=[*dict.fromkeys(arms.split(","))],
             seeds=1 if fast else seeds,
             grid=grid and not fast,
             ends_only=fast,
