@@ -21,10 +21,10 @@ demo: $(VENV)/installed
 test test-fast: export OPENBLAS_NUM_THREADS = 1
 
 test: $(VENV)/installed
-	$(BIN)/pytest --numprocesses=2 --dist=worksteal
+	$(BIN)/pytest --numprocesses=2 --dist=loadgroup
 
 test-fast: $(VENV)/installed
-	$(BIN)/pytest --numprocesses=2 --dist=worksteal -m "not slow"
+	$(BIN)/pytest --numprocesses=2 --dist=loadgroup -m "not slow"
 
 lint: $(VENV)/installed
 	$(BIN)/ruff check .

@@ -18,7 +18,8 @@ from markdown_it import MarkdownIt
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 RUN = {"python", "sh", "{code-cell}"}
-SLOW = [ROOT / "README.md", ROOT / "docs" / "howto" / "command-line.md"]  # a process each line
+# A process each line, or a Spark.
+SLOW = [ROOT / page for page in ("README.md", "docs/howto/command-line.md", "docs/spark.md")]
 LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]
 
 
@@ -49,18 +50,18 @@ def run_shell(text: str) -> None:
     assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        pytest.param(
-            page, id=str(page.relative_to(ROOT)), marks=[pytest.mark.slow] * (page in SLOW)
-        )
-        for page in PAGES
-    ],
-)
+def case(page: Path) -> object:
+    marks = [pytest.mark.slow] * (page in SLOW)
+    if page.stem == "spark":
+        marks.append(pytest.mark.xdist_group("spark"))
+    return pytest.param(page, id=str(page.relative_to(ROOT)), marks=marks)
+
+
+@pytest.mark.parametrize("page", [case(page) for page in PAGES])
 def test_the_blocks_of_a_page_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
     names: dict[str, object] = {"__name__": "__main__"}
     for language, text, line in blocks(page):
         if language == "sh":

@@ -386,20 +386,7 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
         True
         """
         header, tensors = persist.model_to(self._fitted)
-        parameters = self.get_params(deep=False)
-        for left_out in ("sizing", "callback", "random_state"):
-            del parameters[left_out]
-        if callable(self.metric):
-            del parameters["metric"]
-        parameters["dims"] = np.atleast_1d(self.dims).tolist()
-        header |= {
-            "parameters": parameters,
-            "budget": asdict(self.sizing) if isinstance(self.sizing, BudgetSizing) else None,
-            "seed": self.seed_,
-            "best_iteration": self.best_iteration_,
-            "history": persist.history_to(self._history),
-        }
-        write_file(path, "model", header, tensors)
+        write_file(path, "model", header | summary_of(self), tensors)
 
 
 @contextmanager
@@ -443,18 +430,40 @@ def load(path: str | os.PathLike[str]) -> MixedALS:
         fitted = persist.model_from(
             header, tensors, thread_count(header["parameters"]["n_threads"])
         )
-        budget = header.get("budget")
-        sizing: BudgetSizing | dict[str, SideSizing] = {
-            "users": fitted.user_rules.steps or fitted.factors.users.dims,
-            "items": fitted.item_rules.steps or fitted.factors.items.dims,
-        }
-        if budget is not None:
-            sizing = BudgetSizing(**budget)
-        model = MixedALS(**header["parameters"], sizing=sizing, random_state=header["seed"])
-        check_parameters(model.get_params(deep=False))
-        model.seed_ = int(header["seed"])
-        history = persist.history_from(header["history"])
-        model._keep_history(history)
-        model.best_iteration_ = persist.best_iteration_from(header["best_iteration"], history)
+        return restored(fitted, header)
+
+
+def summary_of(model: MixedALS) -> dict[str, Any]:
+    """All but the fitted model, as JSON: what :func:`restored` is given besides it."""
+    parameters = model.get_params(deep=False)
+    for left_out in ("sizing", "callback", "random_state"):
+        del parameters[left_out]
+    if callable(model.metric):
+        del parameters["metric"]
+    parameters["dims"] = np.atleast_1d(model.dims).tolist()
+    return {
+        "parameters": parameters,
+        "budget": asdict(model.sizing) if isinstance(model.sizing, BudgetSizing) else None,
+        "seed": model.seed_,
+        "best_iteration": model.best_iteration_,
+        "history": persist.history_to(model._history),
+    }
+
+
+def restored(fitted: FittedModel, summary: Mapping[str, Any]) -> MixedALS:
+    """The estimator that was fitted, its ``sizing`` the fitted one or a budget."""
+    budget = summary.get("budget")
+    sizing: BudgetSizing | dict[str, SideSizing] = {
+        "users": fitted.user_rules.steps or fitted.factors.users.dims,
+        "items": fitted.item_rules.steps or fitted.factors.items.dims,
+    }
+    if budget is not None:
+        sizing = BudgetSizing(**budget)
+    model = MixedALS(**summary["parameters"], sizing=sizing, random_state=summary["seed"])
+    check_parameters(model.get_params(deep=False))
+    model.seed_ = int(summary["seed"])
+    history = persist.history_from(summary["history"])
+    model._keep_history(history)
+    model.best_iteration_ = persist.best_iteration_from(summary["best_iteration"], history)
     model._model = fitted
     return model

@@ -3,7 +3,7 @@
 What is read may come from a stranger: everything is checked that anything later relies on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -168,8 +168,8 @@ def model_from(header: Json, tensors: Tensors, n_threads: int) -> FittedModel:
         factors,
         users,
         items,
-        _rules_from(header["users_rules"], factors.users),
-        _rules_from(header["items_rules"], factors.items),
+        rules_from(header["users_rules"], "users", {tier.p for tier in factors.users.tiers}),
+        rules_from(header["items_rules"], "items", {tier.p for tier in factors.items.tiers}),
         seen,
         _number(header["mean_rating"]),
     )
@@ -186,16 +186,17 @@ def _vocabulary_from(kind: str, tensors: Tensors, prefix: str, n: int) -> Vocabu
     return vocabulary
 
 
-def _rules_from(header: Json, side: Side) -> SideRules:
+def rules_from(header: Json, side: str, sizes: Collection[int]) -> SideRules:
+    """The rules of a side whose rows have those sizes."""
     steps = None
     if header["steps"] is not None:
         limits, dims = header["steps"]["limits"], header["steps"]["dims"]
         steps = SizeSteps(tuple(map(_number, limits)), tuple(map(_integer, dims)))
-        if strange := set(steps.dims) - {tier.p for tier in side.tiers}:
-            raise ModelFileError(f"{side.name}: sizes {sorted(strange)} without a tier")
+        if strange := set(steps.dims).difference(sizes):
+            raise ModelFileError(f"{side}: sizes {sorted(strange)} without a tier")
     mean_count = _number(header["mean_count"])
     if not mean_count > 0:
-        raise ModelFileError(f"{side.name}: a mean of {mean_count} ratings")
+        raise ModelFileError(f"{side}: a mean of {mean_count} ratings")
     price = header.get("price")
     return SideRules(
         _number(header["reg"], 0),
