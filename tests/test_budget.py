@@ -15,6 +15,7 @@ from mixedals._kernels import Csr
 from mixedals.budget import Choice, choose_sizes
 from mixedals.export import read_compact, write_compact
 from mixedals.leaveoneout import leave_one_out, on_principal_axes
+from mixedals.plots import plot_model, plot_sizes
 from mixedals.tiers import Factorisation, Side, Tier
 
 Curves = tuple[NDArray[np.float64], NDArray[np.float64], tuple[int, ...]]
@@ -125,6 +126,15 @@ def test_axes_that_a_model_lacks_are_zero():
     assert np.abs(turned.users.common[:, 1:]).max() < 1e-5
     np.testing.assert_allclose(
         turned.users.common @ turned.items.common.T, x @ x.T, rtol=1e-5, atol=1e-5
+    )
+
+
+def test_without_penalties_predictions_stay(rng):
+    x, y = rng.normal(size=(20, 3)), rng.normal(size=(10, 3))
+    model = Factorisation(side_of(x, "users"), side_of(y, "items"))
+    turned = on_principal_axes(model, np.zeros(20, np.float32), np.ones(10, np.float32))
+    np.testing.assert_allclose(
+        turned.users.common @ turned.items.common.T, x @ y.T, rtol=1e-4, atol=1e-4
     )
 
 
@@ -371,3 +381,12 @@ def test_more_budget_than_helps_is_not_spent(stars):
     model = MixedALS(sizing=BudgetSizing(parameters=10**9), projection="padded", reg=3.0).fit(stars)
     assert model.n_parameters_ < 12 * 420
     assert model._fitted.user_rules.price == 0
+
+
+def test_the_shares_of_the_sizes_are_drawn(model):
+    for figure in (plot_sizes(model), plot_model(model)):
+        for axes, dims in zip(figure.axes[-2:], (model.user_dims_, model.item_dims_), strict=True):
+            tops = [bar.get_y() + bar.get_height() for bar in axes.patches]
+            assert max(tops) == pytest.approx(1)
+            drawn = {bar for bar in axes.patches if bar.get_height() > 0}
+            assert len({bar.get_facecolor() for bar in drawn}) == len(np.unique(dims))

@@ -1,5 +1,6 @@
 #include "leave_one_out.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -57,6 +58,7 @@ class LeaveOneOut {
           width_((features.p + tile - 1) / tile * tile),
           z_(static_cast<std::size_t>(width_ * block), 0.0f),
           sum_(static_cast<std::size_t>(n_sizes * block)),
+          least_(static_cast<std::size_t>(n_sizes * block)),
           upper_(static_cast<std::size_t>(features.p <= max_small ? width_ * width_ : 0)) {
         factor_.inverse.assign(static_cast<std::size_t>(width_), 0.0f);
         factor_.explained.assign(static_cast<std::size_t>(width_), 0.0f);
@@ -70,7 +72,7 @@ class LeaveOneOut {
         else
             factorise_large(ratings, ridge);
         std::fill(errors, errors + sizes_.size(), 0.0);
-        least_.assign(sizes_.size(), 1.0f);
+        std::fill(least_.begin(), least_.end(), 1.0f);
         for (std::int64_t first = 0; first < ratings.size; first += chunk_ratings) {
             const std::int64_t end = std::min(first + chunk_ratings, ratings.size);
             std::fill(sum_.begin(), sum_.end(), 0.0f);
@@ -81,7 +83,8 @@ class LeaveOneOut {
                     errors[c] += static_cast<double>(sum_[c * block + l]);
         }
         for (std::size_t c = 0; c < sizes_.size(); ++c)
-            if (sizes_[c] > factor_.good || !(least_[c] > least_rest) ||
+            if (sizes_[c] > factor_.good ||
+                !(*std::min_element(&least_[c * block], &least_[c * block] + block) > least_rest) ||
                 !(errors[c] <= std::numeric_limits<float>::max()))
                 errors[c] = std::numeric_limits<double>::infinity();
     }
@@ -145,14 +148,13 @@ class LeaveOneOut {
                     fitted[l] += explained * v[l];
                 }
             }
-            float* sum = &sum_[c * block];
-            float rest[block];
+            float *sum = &sum_[c * block], *least = &least_[c * block];
             for (int l = 0; l < block; ++l) {
-                rest[l] = 1.0f - weight[l] * h[l];
-                const float error = (target[l] - fitted[l]) / rest[l];
+                const float rest = 1.0f - weight[l] * h[l];
+                const float error = (target[l] - fitted[l]) / rest;
                 sum[l] += weight[l] * error * error;
+                least[l] = rest < least[l] ? rest : least[l];
             }
-            for (int l = 0; l < block; ++l) least_[c] = std::min(least_[c], rest[l]);
         }
     }
 

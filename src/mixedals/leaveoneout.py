@@ -38,9 +38,13 @@ def on_principal_axes(
 def _root_of_gram(
     x: FloatArray, weights: FloatArray
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """R with ``R^T R = X^T diag(weights) X``, and its pseudo-inverse, float64 (d, d)."""
+    """R with ``R^T R = X^T diag(weights) X``, and its pseudo-inverse, float64 (d, d).
+
+    Where nothing has weight, all rows count alike.
+    """
     wide = x.astype(np.float64)
-    gram = np.einsum("ui,uj->ij", wide, wide * weights[:, None])  # no BLAS: the same bits
+    weighted = wide * weights[:, None] if weights.any() else wide
+    gram = np.einsum("ui,uj->ij", wide, weighted)  # no BLAS: the same bits
     values, axes = np.linalg.eigh(gram)
     # Numbers of single precision: below this there is rounding alone, and these are squares.
     there = values > 1e-12 * max(values[-1], 0)

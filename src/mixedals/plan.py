@@ -141,6 +141,24 @@ def tier_table(
     return pl.DataFrame(rows)
 
 
+def fitted_counts(model: Recommender) -> dict[str, NDArray[np.int64]]:
+    """Number of ratings of each row, for both sides of a fitted model.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> {side: int(counts.sum()) for side, counts in fitted_counts(model).items()}
+    {'users': 1000, 'items': 1000}
+    """
+    fitted = model._fitted
+    return {
+        "users": np.diff(fitted.seen.indptr),
+        "items": np.bincount(fitted.seen.indices, minlength=len(fitted.items)),
+    }
+
+
 def fitted_tiers(model: Recommender) -> pl.DataFrame:
     """Where the parameters of a fitted model went, as :func:`tier_table` for both its sides.
 
@@ -152,12 +170,8 @@ def fitted_tiers(model: Recommender) -> pl.DataFrame:
     >>> int(fitted_tiers(model)["parameters"].sum()) == model.n_parameters_
     True
     """
-    fitted = model._fitted
-    factors = fitted.factors
-    counts = {
-        "users": np.diff(fitted.seen.indptr),
-        "items": np.bincount(fitted.seen.indices, minlength=len(fitted.items)),
-    }
+    factors = model._fitted.factors
+    counts = fitted_counts(model)
     return pl.concat(
         tier_table(
             side.name,

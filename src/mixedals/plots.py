@@ -10,9 +10,11 @@ import polars as pl
 from mixedals._atomic import replacing
 from mixedals._extras import require
 from mixedals.metrics import metric_of
-from mixedals.plan import fitted_tiers
+from mixedals.plan import fitted_counts, fitted_tiers
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
@@ -20,10 +22,11 @@ if TYPE_CHECKING:
     from mixedals.tuning import Search
 
 _SIDES = ("users", "items")
+_BINS = 24
 
 
 def plot_model(model: "MixedALS") -> "Figure":
-    """The history of a fitted model, and where its parameters went.
+    """The history of a fitted model, where its parameters went, and who got which size.
 
     Examples
     --------
@@ -31,12 +34,29 @@ def plot_model(model: "MixedALS") -> "Figure":
     >>> from mixedals.synthetic import generate_ratings
     >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
     >>> len(plot_model(model).axes)
-    2
+    4
+    """
+    figure = _figure(10, 6.8)
+    (history_axes, tier_axes), size_axes = figure.subplots(2, 2)
+    _draw_history(history_axes, model)
+    _draw_tiers(tier_axes, fitted_tiers(model))
+    _draw_sizes(size_axes, model)
+    return figure
+
+
+def plot_sizes(model: "MixedALS") -> "Figure":
+    """Who got which size: its share among the users, and among the items, of each popularity.
+
+    Examples
+    --------
+    >>> from mixedals import MixedALS
+    >>> from mixedals.synthetic import generate_ratings
+    >>> model = MixedALS(iterations=3).fit(generate_ratings(100, 50, 1000))
+    >>> [axes.get_title() for axes in plot_sizes(model).axes]
+    ['Sizes of users by popularity', 'Sizes of items by popularity']
     """
     figure = _figure(10, 3.6)
-    history_axes, size_axes = figure.subplots(1, 2)
-    _draw_history(history_axes, model)
-    _draw_tiers(size_axes, fitted_tiers(model))
+    _draw_sizes(figure.subplots(1, 2), model)
     return figure
 
 
@@ -143,6 +163,30 @@ def _draw_tiers(axes: "Axes", tiers: pl.DataFrame) -> None:
     axes.set_xticks(place, [str(p) for p in sizes])
     axes.set(xlabel="embedding size", ylabel="parameters", title="Where the parameters went")
     axes.legend(frameon=False)
+
+
+def _draw_sizes(both: "Sequence[Axes]", model: "MixedALS") -> None:
+    """Stacked shares of the sizes by the logarithm of the number of ratings, for each side."""
+    counts = fitted_counts(model)
+    sizes = np.union1d(model.user_dims_, model.item_dims_)
+    colours = require("matplotlib", "plot").colormaps["viridis"](np.linspace(0.95, 0.1, len(sizes)))
+    for axes, side, dims in zip(both, _SIDES, (model.user_dims_, model.item_dims_), strict=True):
+        rated = counts[side] > 0
+        of_row = np.log10(counts[side][rated])
+        edges = np.linspace(of_row.min(), max(of_row.max(), of_row.min() + 0.1), _BINS + 1)
+        place = np.clip(np.digitize(of_row, edges) - 1, 0, _BINS - 1)
+        rows = np.bincount(place, minlength=_BINS)
+        below = np.zeros(_BINS)
+        for p, colour in zip(sizes, colours, strict=True):
+            share = np.bincount(place[dims[rated] == p], minlength=_BINS) / np.maximum(rows, 1)
+            widths = np.diff(10**edges)
+            axes.bar(
+                10 ** edges[:-1], share, widths, below, align="edge", color=colour, label=str(p)
+            )
+            below += share
+        axes.set(xscale="log", xlabel="ratings", ylabel="share of the rows", ylim=(0, 1))
+        axes.set_title(f"Sizes of {side} by popularity")
+    both[1].legend(title="size", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def _draw_frontier(axes: "Axes", search: "Search", metric: str) -> None:
