@@ -1,6 +1,7 @@
 """One Spark for all tests: they run one after the other in one process."""
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,10 +25,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    warehouse = str(tmp_path_factory.mktemp("warehouse"))
-    chosen = builder(**{"spark.sql.warehouse.dir": warehouse})
-    remote = os.environ.get("MIXEDALS_SPARK_REMOTE")
-    session = (chosen.remote(remote) if remote else chosen.master("local[2]")).getOrCreate()
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    if remote := os.environ.get("MIXEDALS_SPARK_REMOTE"):  # its server has settings of its own
+        session = SparkSession.builder.remote(remote).getOrCreate()
+        session.conf.set("spark.sql.shuffle.partitions", "4")
+    else:
+        warehouse = str(tmp_path_factory.mktemp("warehouse"))
+        local = builder(**{"spark.sql.warehouse.dir": warehouse}).master("local[2]")
+        session = local.getOrCreate()
     yield session
     session.stop()
 

@@ -22,6 +22,10 @@ from mixedals.tiers import initial_projection
 from mixedals.trainer import Objective
 from mixedals.updates import SolveError
 
+# Iterations whose history Spark Connect can send: it does so with every frame, as a message that
+# may be nested 100 deep, and an iteration nests it by about 17.
+_MOST_REMOTE = 2
+
 
 @dataclass(frozen=True)
 class Settings:
@@ -113,6 +117,8 @@ class Training:
         items, _, penalty_items = self._solved(items, users)
         users, squared_error, penalty_users = self._solved(users, items)
         interval = self.settings.checkpoint_interval
+        if is_remote():
+            interval = min(interval, _MOST_REMOTE) if interval > 0 else _MOST_REMOTE
         if interval > 0 and iteration % interval == 0:
             users, items = self._cut(users), self._cut(items)
         square = sum(
