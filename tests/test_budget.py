@@ -9,12 +9,14 @@ import reference
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from mixedals import BudgetSizing, Interactions, MixedALS, load
 from mixedals._kernels import Csr
 from mixedals.budget import Choice, choose_sizes
 from mixedals.export import read_compact, write_compact
 from mixedals.leaveoneout import leave_one_out, on_principal_axes
+from mixedals.pilot import pilot_of
 from mixedals.plots import plot_model, plot_sizes
 from mixedals.tiers import Factorisation, Side, Tier
 
@@ -301,6 +303,19 @@ def test_a_larger_budget_never_lowers_the_training_fit(rng):
         sizes.append(model.user_dims_)
     assert errors == sorted(errors, reverse=True)
     assert all((more >= fewer).all() for fewer, more in pairwise(sizes))
+
+
+def test_a_pilot_with_biases_serves_as_its_own(stars):
+    sizing = BudgetSizing(parameters_per_row=2.5, candidates=(0, *SMALL), pilot_iterations=4)
+    model = MixedALS(sizing=sizing, iterations=2, projection="padded", biases=True, reg=2.0)
+    alone = clone(model).fit(stars)
+    given = clone(model).fit(stars, start=pilot_of(model).fit(stars))
+    assert given.mean_ == alone.mean_
+    np.testing.assert_array_equal(given.user_vectors_, alone.user_vectors_)
+    # A model without biases is no pilot for one that has them.
+    plain = MixedALS(dims=max(SMALL), iterations=4, reg=2.0).fit(stars)
+    from_plain = clone(model).fit(stars, start=plain)
+    assert (from_plain.user_dims_ != alone.user_dims_).mean() < 0.1
 
 
 def test_one_pilot_serves_many_budgets(stars):

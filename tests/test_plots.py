@@ -1,7 +1,10 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from mixedals import MixedALS, split_at_random
+from mixedals.model import Seen
 from mixedals.plan import fitted_tiers
 from mixedals.plots import plot_model, plot_search, save
 from mixedals.tuning import Search, SearchSpace
@@ -40,6 +43,13 @@ def test_the_history_is_drawn_as_it_was(parts):
     heights = sum(bar.get_height() for bar in sizes.patches)
     assert heights == fitted_tiers(model)["parameters"].sum()
     assert [label.get_text() for label in sizes.get_xticklabels()] == ["2", "4", "6"]
+
+
+def test_a_model_without_its_training_pairs_is_drawn(stars):
+    model = MixedALS(iterations=1).fit(stars)
+    nothing = Seen(np.zeros(stars.n_users + 1, np.int64), np.empty(0, np.int32))
+    model._model = replace(model._model, seen=nothing)
+    assert plot_model(model).axes[0].get_title() == "Training"
 
 
 @pytest.mark.parametrize("parameters", [{"dims": 4}, {"projection": "padded"}, {"iterations": 1}])

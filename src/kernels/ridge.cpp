@@ -177,8 +177,7 @@ class LargeRows {
     void solve_one(std::int64_t i) {
         sum(i, systems_[0]);
         v_.resize(static_cast<std::size_t>(systems_[0].ld));
-        finish(i, systems_[0],
-               solve_alone(systems_[0], ridge_[i], v_.data()) ? v_.data() : nullptr);
+        finish(i, systems_[0], solve_alone(systems_[0], ridge_[i], v_.data()), v_.data());
     }
 
     void solve_some(const std::int64_t* list, int count) {
@@ -189,14 +188,14 @@ class LargeRows {
         }
         together_.solve(systems_, ridge, count);
         for (int l = 0; l < count; ++l)
-            finish(list[l], systems_[l], together_.solved(l) ? together_.v(l) : nullptr);
+            finish(list[l], systems_[l], together_.solved(l), together_.v(l));
     }
 
-    /// The row's embedding and loss from the unknowns v of its system; null where it is singular.
-    void finish(std::int64_t i, const System& system, const float* v) {
+    /// The row's embedding and loss from the unknowns v of its system, unless it wasn't solved.
+    void finish(std::int64_t i, const System& system, bool solved, const float* v) {
         float* x = factors_ + i * features_.p;
         const auto ridge = static_cast<double>(ridge_[i]);
-        if (!v) {
+        if (!solved) {
             loss_[i] = solve_least_norm(features_, ratings(i), ridge, x);
             return;
         }

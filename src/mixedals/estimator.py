@@ -297,7 +297,9 @@ class MixedALS(Recommender, BaseEstimator):  # type: ignore[misc]  # scikit-lear
     ) -> tuple[PreparedSide, PreparedSide, TrainingState[Factorisation]]:
         """Sizes by the budget, and the training's start, by the pilot that begins as ``model``."""
         sizing.beside_biases(model.users.n + model.items.n, biases=self.biases)  # before any work
-        ready = start is not None and is_pilot(start._fitted, users, items, model.users.d)
+        ready = start is not None and is_pilot(
+            start._fitted, users, items, model.users.d, biases=self.biases
+        )
         steps = sizing.pilot_iterations + sizing.rounds
         with progress_bar(self.progress, "Sizes", steps, 0) as show:
             pilot = model if ready else train_pilot(problem, model, sizing, show)

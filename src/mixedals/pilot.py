@@ -44,10 +44,12 @@ def pilot_of(estimator: Any) -> Any:
     )
 
 
-def is_pilot(model: FittedModel, users: PreparedSide, items: PreparedSide, d: int) -> bool:
+def is_pilot(
+    model: FittedModel, users: PreparedSide, items: PreparedSide, d: int, *, biases: bool
+) -> bool:
     """Tells whether a fitted model can do without pilot iterations: plain, and knows every row."""
     sides = ((model.factors.users, model.users, users), (model.factors.items, model.items, items))
-    return all(
+    return (model.factors.users.biases is not None) == biases and all(
         (side.dims == d).all() and (known.match(prepared.vocabulary) >= 0).all()
         for side, known, prepared in sides
     )

@@ -172,6 +172,8 @@ def _draw_sizes(both: "Sequence[Axes]", model: "MixedALS") -> None:
     colours = require("matplotlib", "plot").colormaps["viridis"](np.linspace(0.95, 0.1, len(sizes)))
     for axes, side, dims in zip(both, _SIDES, (model.user_dims_, model.item_dims_), strict=True):
         rated = counts[side] > 0
+        if not rated.any():  # a model that came without its training's pairs
+            continue
         of_row = np.log10(counts[side][rated])
         edges = np.linspace(of_row.min(), max(of_row.max(), of_row.min() + 0.1), _BINS + 1)
         place = np.clip(np.digitize(of_row, edges) - 1, 0, _BINS - 1)

@@ -136,13 +136,19 @@ def initial_state(
 def warm_state(
     state: TrainingState[Factorisation], users: Vocabulary, items: Vocabulary, start: FittedModel
 ) -> TrainingState[Factorisation]:
-    """``state`` with what the fitted model knows of its rows and projections."""
+    """``state`` with what the fitted model knows of its rows, projections, and learned mean."""
+    mean = state.model.mean
     model = replace(
         state.model,
         users=_adopted(state.model.users, start.factors.users, start.users.match(users)),
         items=_adopted(state.model.items, start.factors.items, start.items.match(items)),
+        mean=start.factors.mean if _both_have_biases(state.model, start.factors) else mean,
     )
     return replace(state, model=model, best=model)
+
+
+def _both_have_biases(one: Factorisation, other: Factorisation) -> bool:
+    return one.users.biases is not None and other.users.biases is not None
 
 
 def _adopted(side: Side, known: Side, position: NDArray[np.int32]) -> Side:

@@ -111,6 +111,20 @@ def test_the_best_iteration_on_held_out_ratings_is_kept(spark, stars, likes):
     )
 
 
+@pytest.mark.parametrize("metric", ["roc_auc", "rmse"])
+def test_held_out_rows_that_training_does_not_know_are_told(spark, likes, metric):
+    table = likes.to_frame().with_columns(held_out=pl.int_range(len(likes)) % 4 == 0)
+    held_out = pl.col("held_out")
+    users = pl.when(held_out).then(-pl.col("user")).otherwise(pl.col("user"))
+    one = held_out & (pl.int_range(pl.len()) == 0)
+    some = pl.when(one).then(-pl.col("user")).otherwise(pl.col("user"))
+    parameters = {"validationIndicatorCol": "held_out", "evalEvery": 1, "metric": metric}
+    with pytest.warns(UserWarning, match="a user or an item that training doesn't"):
+        fitted(in_spark(spark, table.with_columns(some)), 1, rank=2, **parameters)
+    with pytest.raises(ValueError, match="none of its ratings has both"):
+        fitted(in_spark(spark, table.with_columns(users)), 1, rank=2, **parameters)
+
+
 @pytest.mark.slow
 @pytest.mark.skipif("MIXEDALS_SPARK_REMOTE" in os.environ, reason="asks the driver's own Spark")
 def test_lineage_is_cut_and_nothing_stays_in_spark(spark, star_frame, stars, tmp_path):

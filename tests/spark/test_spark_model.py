@@ -102,7 +102,13 @@ def test_a_model_is_written_and_read(spark, model, alone, tmp_path):
     assert_same_model(again.toLocal(), alone)
     with pytest.raises(Exception, match=r"(?i)already.exists"):
         model.save(path)
-    model.write().overwrite().save(path)
+    for _ in range(3):  # what is loaded is read from the folder that is written to
+        again.write().overwrite().save(path)
+        again = on_spark.MixedALSModel.load(path)
+    assert_same_model(again.toLocal(), alone)
+    assert {file.name for file in (tmp_path / "model").iterdir()} == {
+        "metadata", "users-0", "users-1", "items-0", "items-1",
+    }  # fmt: skip
     with pytest.raises(ValueError, match=r"holds a mixedals.spark.model.MixedALSModel, not a"):
         on_spark.MixedALS.load(path)
 

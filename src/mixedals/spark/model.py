@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 import mixedals
 from mixedals.persist import history_from, rules_from
 from mixedals.spark import local
-from mixedals.spark.files import FolderReader, FolderWriter
+from mixedals.spark.files import FolderReader, FolderWriter, frame_path
 from mixedals.spark.fitted import Fitted, FittedSide
 from mixedals.spark.params import ModelParams, with_accessors
 from mixedals.spark.recommending import recommendations
@@ -176,7 +176,7 @@ class _ModelReader(FolderReader):
         d = int(metadata["d"])
 
         def side(name: str) -> FittedSide:
-            rows = self.sparkSession.read.parquet(f"{path}/{name}")
+            rows = self.sparkSession.read.parquet(frame_path(path, name, int(metadata["place"])))
             facts = metadata[name]
             learned = {int(p): _matrix(a, d, int(p)) for p, a in facts["projections"].items()}
             steps = facts["rules"]["steps"]

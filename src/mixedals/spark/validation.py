@@ -36,14 +36,9 @@ class Validation:
         """The metric over the pairs that the model knows."""
         columns = ("user", "item", "prediction")
         predicted = with_predictions(self.held_out, users, items, columns, "inner")
-        if self.metric == "roc_auc":
-            label = (F.col("rating") == self._high).cast("double").alias("label")
-            pairs = predicted.select(label, F.col("prediction").cast("double"))
-            exact = BinaryClassificationEvaluator(rawPredictionCol="prediction", numBins=0)
-            return float(exact.evaluate(pairs))
         error = F.col("prediction").cast("double") - F.col("rating")
         found = predicted.agg(F.count("rating"), F.sqrt(F.avg(error * error))).toArrow()
-        n, value = (column[0].as_py() for column in found.columns)
+        n, rmse = (column[0].as_py() for column in found.columns)
         if not n:
             raise ValueError(
                 "validation: none of its ratings has both a user and an item of training"
@@ -55,4 +50,9 @@ class Validation:
                 "training doesn't, and are left out",
                 stacklevel=2,
             )
-        return float(value)
+        if self.metric == "roc_auc":
+            label = (F.col("rating") == self._high).cast("double").alias("label")
+            pairs = predicted.select(label, F.col("prediction").cast("double"))
+            exact = BinaryClassificationEvaluator(rawPredictionCol="prediction", numBins=0)
+            return float(exact.evaluate(pairs))
+        return float(rmse)
