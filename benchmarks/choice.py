@@ -20,7 +20,7 @@ from mixedals.leaveoneout import leave_one_out, on_principal_axes
 from mixedals.preparation import initial_state, make_problem, mean_rating, prepare_side
 from mixedals.trainer import iterate
 
-REPEATS = 5
+REPEATS = 15
 
 
 def seconds(parts: dict[str, Callable[[], object]]) -> dict[str, float]:
