@@ -188,7 +188,8 @@ def _draw_sizes(both: "Sequence[Axes]", model: "MixedALS") -> None:
             below += share
         axes.set(xscale="log", xlabel="ratings", ylabel="share of the rows", ylim=(0, 1))
         axes.set_title(f"Sizes of {side} by popularity")
-    both[1].legend(title="size", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
+    if both[1].containers:
+        both[1].legend(title="size", frameon=False, loc="upper left", bbox_to_anchor=(1, 1))
 
 
 def _draw_frontier(axes: "Axes", search: "Search", metric: str) -> None:
