@@ -68,7 +68,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--update", action="store_true", help="keep today's counts")
     update: bool = parser.parse_args().update
-    compiler = output(COMPILER, "--version").splitlines()[0]
+    # Without the name that it was called by.
+    compiler = output(COMPILER, "--version").splitlines()[0].partition(" ")[2]
     known = json.loads(COUNTS.read_text()) if COUNTS.exists() else {}
     if not update and known["compiler"] != compiler:
         print(f"skipped: the counts are of {known['compiler']}, here is {compiler}")
