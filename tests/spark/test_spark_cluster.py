@@ -64,5 +64,5 @@ def test_a_fit_goes_on_when_processes_are_killed(standalone, killed):
 @pytest.mark.skipif("MIXEDALS_SPARK_REMOTE" in os.environ, reason="this is such a run")
 def test_all_of_it_on_a_server_of_spark_connect():
     suite = [HERE / "test_spark_fit.py", HERE / "test_spark_model.py"]
-    print(run("-m", "pytest", "-q", "-p", "no:xdist", "-p", "no:cacheprovider", *suite,
+    print(run("-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", *suite,
               MIXEDALS_SPARK_REMOTE="local[2]"))  # fmt: skip
