@@ -1,12 +1,15 @@
 """Claims and differences, on records whose scores are known."""
 
+import json
+
 import numpy as np
+import polars as pl
 import pytest
 
 from mixedals.experiments import Records
 from mixedals.experiments.claims import FAILS, HOLDS, UNSURE, claims
 from mixedals.experiments.records import Fit
-from mixedals.experiments.results import curves, differences
+from mixedals.experiments.results import Model, curves, difference, differences
 from mixedals.experiments.scores import N_GROUPS, Scores
 
 SIZES = {"d = 2": 200, "d = 4": 400, "d = 6": 600, "gamma = 1": 300, "gamma = 0.2": 450}
@@ -54,20 +57,43 @@ def test_sizes_beyond_all_models_are_left_out(recorded):
     assert [of.n_parameters for of in differences(of["projected"], of["plain"])] == [600]
 
 
-def test_the_error_is_that_of_seeds_and_of_groups(recorded):
-    of = recorded({"plain": {"d = 6": 0.8}, "padded": {"d = 6": 0.8}}, (-0.01, 0.0, 0.01))
-    assert differences(of["padded"], of["plain"])[0].error == pytest.approx(0.0)  # same seeds
-    single = differences(of["padded"], of["plain"])[0]
-    assert not single.is_above
-    assert not single.is_below
+def model(aucs, without):
+    """A model from the test AUC of each seed, and that without each group (seeds, groups)."""
+    details = [json.dumps({"without": of}) for of in without]
+    n = len(aucs)
+    return Model(
+        pl.DataFrame(
+            {"point": ["d = 2"] * n, "n_parameters": [200] * n, "test_auc": aucs,
+             "test_rmse": [0.4] * n, "details": details}
+        )
+    )  # fmt: skip
 
 
-def test_the_jackknife_is_that_of_a_mean(recorded):
+def test_the_error_is_that_of_seeds_and_of_groups():
+    upper = model([0.80, 0.83, 0.81], [[0.80, 0.84], [0.81, 0.85], [0.82, 0.89]])
+    lower = model([0.79, 0.80, 0.80], [[0.78, 0.80], [0.78, 0.80], [0.78, 0.80]])
+    found = difference(upper, lower)
+    # By seed 0.01, 0.03, 0.01; without either group, on average over the seeds, 0.03 and 0.06.
+    assert found.auc == pytest.approx(0.05 / 3)
+    seeds = (2 * (0.02 / 3) ** 2 + (0.04 / 3) ** 2) / 2 / 3
+    groups = 1 / 2 * (0.015**2 + 0.015**2)
+    assert found.error == pytest.approx(np.sqrt(seeds + groups), rel=1e-9)
+
+
+def test_what_moves_both_models_is_no_error_of_their_difference():
+    without = [[0.7, 0.8, 0.9], [0.6, 0.8, 0.7]]
+    lower = model([0.80, 0.70], without)
+    upper = model([0.81, 0.71], [[value + 0.01 for value in of] for of in without])
+    assert difference(upper, lower).error == pytest.approx(0.0, abs=1e-12)
+
+
+def test_the_jackknife_is_that_of_a_mean():
     """Of the mean of n independent values, the jackknife's error is the standard error."""
     values = np.random.default_rng(1).standard_normal(N_GROUPS)
     without = (values.sum() - values) / (N_GROUPS - 1)
-    error = np.sqrt((N_GROUPS - 1) * np.var(without))
-    assert error == pytest.approx(values.std(ddof=1) / np.sqrt(N_GROUPS))
+    upper, lower = model([values.mean()], [without.tolist()]), model([0.0], [[0.0] * N_GROUPS])
+    expected = values.std(ddof=1) / np.sqrt(N_GROUPS)
+    assert difference(upper, lower).error == pytest.approx(expected, rel=1e-9)
 
 
 def verdicts(of):
@@ -103,10 +129,36 @@ def test_one_size_below_is_enough_against_every(recorded):
     assert verdicts(of)["Projected is above plain at every size"] == FAILS
 
 
-def test_padded_may_equal_plain(recorded):
-    padded = {"gamma = 1": 0.81, "gamma = 0.2": 0.8225}
+@pytest.mark.parametrize(
+    ("gain", "groups", "verdict"),
+    [
+        (0.0, 1e-5, HOLDS),
+        (-0.001, 1e-5, HOLDS),
+        (0.05, 1e-3, HOLDS),
+        (-0.01, 1e-5, FAILS),
+        (-0.01, 1e-2, UNSURE),
+        (0.0, 1e-2, UNSURE),
+    ],
+)
+def test_padded_may_equal_plain(recorded, gain, groups, verdict):
+    padded = {"gamma = 1": 0.81 + gain, "gamma = 0.2": 0.8225 + gain}
     text = "Padded at least equals plain (above on MovieLens 25M, equal on Netflix)"
-    assert verdicts(recorded({"plain": PLAIN, "padded": padded}, of_groups=1e-3))[text] == HOLDS
+    found = verdicts(recorded({"plain": PLAIN, "padded": padded}, of_groups=groups))
+    assert found[text] == verdict
+
+
+def test_without_sizes_in_common_nothing_can_be_told(recorded):
+    of = recorded(
+        {name: {f"{name} {i}": 0.8 for i in range(2)} for name in TITLES},
+        of_groups=1e-4,
+        sizes={"plain 0": 1, "plain 1": 2, "padded 0": 3, "padded 1": 4,
+               "projected 0": 5, "projected 1": 6},
+    )  # fmt: skip
+    assert differences(of["projected"], of["plain"]) == []
+    found = verdicts(of)
+    del found["Projected, the largest model"]  # whatever its size
+    assert len(found) == 3
+    assert set(found.values()) == {UNSURE}
 
 
 def test_arms_of_which_the_paper_claims_nothing(recorded):

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from mixedals import Interactions
-from mixedals.experiments import ARMS, Arm, Point, Records, Study
+from mixedals.experiments import ARMS, Arm, Point, Records, Study, scores
 from mixedals.experiments.arms import PAPER
 from mixedals.experiments.results import curves
 from mixedals.experiments.study import _histogram
@@ -119,6 +119,43 @@ def test_records_of_another_study_are_refused(ratings, records):
         Study(generate_ratings(100, 50, 2000), records, arms=[QUICK])
     with pytest.raises(ValueError, match="differs in grid search"):
         Study(ratings, records, arms=[QUICK], grid=False)
+
+
+def test_an_arm_stands_for_the_same_models_throughout(ratings, records):
+    def arm(reg=1.0, dims=3, title="quick"):
+        points = [*QUICK.points[:2], Point("d = 3", {"dims": dims})]
+        return Arm("quick", title, points, QUICK.grid, {"reg": reg})
+
+    options = {"grid": False, "seeds": 1}
+    Study(ratings, records, arms=[arm()], **options).run(progress=False)
+    for other in (arm(reg=2.0), arm(dims=4)):
+        with pytest.raises(ValueError, match="there is another arm 'quick'"):
+            Study(ratings, records, arms=[other], **options)
+    Study(ratings, records, arms=["plain", arm(title="fast")], **options).run(progress=False)
+    assert [len(model.fits) for model in curves(records)["quick"].models] == [1, 1, 1]
+    with pytest.raises(ValueError, match="there is another arm 'plain'"):
+        Study(ratings, records, arms=[Arm("plain", "", QUICK.points, {}, {})], **options)
+
+
+def test_points_of_an_arm_are_told_apart_by_their_labels():
+    with pytest.raises(ValueError, match="have the same label"):
+        Arm("mine", "mine", [Point("d", {"dims": 1}), Point("d", {"dims": 2})], {}, {})
+
+
+def test_threads_are_those_of_the_scores_too(ratings, records, monkeypatch):
+    seen = []
+
+    class Watched(scores.Validation):
+        def __init__(self, *given):
+            seen.append(given[-1])
+            super().__init__(*given)
+
+    monkeypatch.setattr(scores, "Validation", Watched)
+    monkeypatch.setattr("mixedals._threads.cpu_count", lambda: 7)
+    options = {"grid": False, "ends_only": True}
+    Study(ratings, records, arms=[QUICK], seeds=1, n_threads=1, **options).run(progress=False)
+    Study(ratings, records, arms=[QUICK], seeds=2, **options).run(progress=False)
+    assert seen == [1, 7]
 
 
 def test_a_file_that_holds_no_study_is_refused(tmp_path):

@@ -52,6 +52,11 @@ class Arm:
     grid: Mapping[str, Sequence[float]]
     penalties: Mapping[str, float]
 
+    def __post_init__(self) -> None:
+        labels = [point.label for point in self.points]
+        if len(set(labels)) < len(labels):
+            raise ValueError(f"two points of the arm {self.name!r} have the same label: {labels}")
+
 
 def _by_dimension(dims: Sequence[int], **parameters: Any) -> list[Point]:
     return [Point(f"d = {d}", {"dims": d, **parameters}) for d in dims]

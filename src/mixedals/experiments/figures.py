@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -34,6 +35,7 @@ _STYLE = {
     "svg.fonttype": "none",
     "svg.hashsalt": "mixedals",
     "text.color": INK,
+    "text.parse_math": False,  # a title may hold dollars
     "xtick.color": INK,
     "ytick.color": INK,
 }
@@ -101,7 +103,7 @@ class _Look:
 
 
 def panels(curves: Mapping[str, Curve], popularity: Mapping[str, Any]) -> list[Panel]:
-    """All figures of a study.
+    """All figures of a study that have something to show.
 
     Parameters
     ----------
@@ -116,7 +118,7 @@ def panels(curves: Mapping[str, Curve], popularity: Mapping[str, Any]) -> list[P
     ]
     mixed = _mixed(curves)
     with require("matplotlib", "plot").rc_context(_STYLE):
-        return [
+        drawn = [
             _by_size(looks, "auc-by-parameters", "ROC AUC", "test_auc"),
             _by_size(looks, "rmse-by-parameters", "RMSE", "test_rmse"),
             *(_popularity(side, popularity[side]) for side in _SIDES),
@@ -126,6 +128,7 @@ def panels(curves: Mapping[str, Curve], popularity: Mapping[str, Any]) -> list[P
             *(_parameters_by_decile(curves, side) for side in _SIDES),
             _seconds(looks),
         ]
+    return [panel for panel in drawn if panel.rows]
 
 
 def _mixed(curves: Mapping[str, Curve]) -> Curve | None:
@@ -146,8 +149,9 @@ def _panel(name: str, title: str, columns: Sequence[str], **labels: str) -> tupl
     return Panel(name, title, figure, columns), axes
 
 
-def _legend(panel: Panel) -> None:
-    panel.figure.legend(loc="outside lower center", ncols=2)
+def _legend(panel: Panel, handles: Sequence[Any]) -> None:
+    """Of handles that are given: Matplotlib would drop titles that begin with ``_``."""
+    panel.figure.legend(handles=handles, loc="outside lower center", ncols=2)
 
 
 def _by_size(looks: Sequence[_Look], name: str, label: str, column: str) -> Panel:
@@ -161,12 +165,13 @@ def _by_size(looks: Sequence[_Look], name: str, label: str, column: str) -> Pane
         ylabel=f"test {label}",
     )
     axes.xaxis.set_major_formatter(require("matplotlib.ticker", "plot").FuncFormatter(_short))
+    handles: list[Any] = []
     for look in looks:
         models = look.curve.models
         values = [model.values(column) for model in models]
         means = [of.mean() for of in values]
         spreads = [of.std(ddof=1) if len(of) > 1 else 0.0 for of in values]
-        axes.errorbar(look.curve.sizes, means, spreads, capsize=2, **look.line)
+        handles.append(axes.errorbar(look.curve.sizes, means, spreads, capsize=2, **look.line))
         for model, mean, spread in zip(models, means, spreads, strict=True):
             tip = (
                 f"{look.curve.title}, {model.label}: {label} {mean:.4f} ± {spread:.4f}, "
@@ -176,7 +181,7 @@ def _by_size(looks: Sequence[_Look], name: str, label: str, column: str) -> Pane
             panel.rows.append(
                 (look.curve.title, model.label, model.n_parameters, float(mean), float(spread))
             )
-    _legend(panel)
+    _legend(panel, handles)
     return panel
 
 
@@ -204,15 +209,16 @@ def _by_iteration(looks: Sequence[_Look]) -> Panel:
         xlabel="iteration",
         ylabel="validation ROC AUC",
     )
+    handles: list[Any] = []
     for look in looks:
         histories = np.array([of["history"] for of in look.curve.largest.details])
         iterations, aucs = histories.mean(axis=0).T
-        axes.plot(iterations, aucs, **look.line)
+        handles += axes.plot(iterations, aucs, **look.line)
         for iteration, auc in zip(iterations.astype(int).tolist(), aucs.tolist(), strict=True):
             tip = f"{look.curve.title}, iteration {iteration}: {auc:.4f}"
             panel.mark(iteration, auc, look.colour, tip)
             panel.rows.append((look.curve.title, iteration, auc))
-    _legend(panel)
+    _legend(panel, handles)
     return panel
 
 
@@ -224,15 +230,16 @@ def _auc_by_decile(looks: Sequence[_Look], side: str) -> Panel:
         xlabel=f"tenth of the {side}, the most popular first",
         ylabel="test ROC AUC",
     )
+    handles: list[Any] = []
     for look in looks:
         aucs = look.curve.largest.mean_deciles(side, "auc")
-        axes.plot(_DECILES, aucs, **look.line)
+        handles += axes.plot(_DECILES, aucs, **look.line)
         for decile, auc in zip(_DECILES, aucs.tolist(), strict=True):
             if np.isfinite(auc):
                 tip = f"{look.curve.title}, tenth {decile} of the {side}: {auc:.4f}"
                 panel.mark(decile, auc, look.colour, tip)
                 panel.rows.append((look.curve.title, decile, auc))
-    _legend(panel)
+    _legend(panel, handles)
     return panel
 
 
@@ -251,13 +258,15 @@ def _rows_by_dimension(curve: Curve, side: str) -> Panel:
     ]
     labels = [model.label for model in curve.models]
     axes.tick_params(axis="x", labelsize=8)
+    handles: list[Any] = []
     bottom = np.zeros(len(labels))
-    for colour, p in zip(_COLOURS[::-1], sorted(set().union(*tiers)), strict=False):
+    for p, colour in zip(sorted(set().union(*tiers)), cycle(_COLOURS[::-1]), strict=False):
         rows = np.array([of.get(p, 0) for of in tiers])
-        axes.bar(labels, rows, bottom=bottom, color=colour, label=f"dimension {p}")
+        bars = axes.bar(labels, rows, bottom=bottom, color=colour, label=f"dimension {p}")
+        handles.append(bars)
         bottom += rows
         panel.rows += [(label, p, n) for label, n in zip(labels, rows.tolist(), strict=True)]
-    _legend(panel)
+    _legend(panel, handles)
     return panel
 
 
@@ -274,17 +283,18 @@ def _parameters_by_decile(curves: Mapping[str, Curve], side: str) -> Panel:
     mixed = _mixed(curves)
     models = [] if mixed is None else list(mixed.models)
     models += [curves["plain"].largest] if "plain" in curves else []
-    for i, model in enumerate(models):
+    handles: list[Any] = []
+    looks = zip(models, cycle(_COLOURS[::-1]), cycle(_MARKERS), strict=False)
+    for model, colour, marker in looks:
         parameters = model.mean_deciles(side, "parameters")
         shares = parameters / parameters.sum()
-        colour = _COLOURS[-1 - i]
-        axes.plot(_DECILES, shares, f"{_MARKERS[i]}-", color=colour, ms=5, label=model.label)
+        handles += axes.plot(_DECILES, shares, f"{marker}-", color=colour, ms=5, label=model.label)
         for decile, share, n in zip(_DECILES, shares, parameters, strict=True):
             tip = f"{model.label}, tenth {decile} of the {side}: {share:.1%}, {n:,.0f} parameters"
             panel.mark(decile, share, colour, tip)
             panel.rows.append((model.label, decile, round(n)))
     axes.set_ylim(bottom=0)
-    _legend(panel)
+    _legend(panel, handles)
     return panel
 
 

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 import polars as pl
 
 from mixedals._atomic import replacing
-from mixedals.experiments.claims import Claim, claims
+from mixedals.experiments.claims import EQUAL, Claim, claims
 from mixedals.experiments.figures import INK, Panel, panels
 from mixedals.experiments.records import Records
 from mixedals.experiments.results import Curve, curves
@@ -74,6 +74,7 @@ def _page(
         facts=_facts(records),
         low=f"{low:g}",
         high=f"{high:g}",
+        equal=f"{EQUAL:g}",
         n_groups=N_GROUPS,
         penalties=_SEARCHED if records.fact("identity")["grid search"] else _NOT_SEARCHED,
     )
@@ -170,7 +171,8 @@ def _facts(records: Records) -> str:
 
 def _table(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     rows = list(rows)
-    numeric = [isinstance(value, int | float) for value in rows[0]] if rows else []
+    first = rows[0] if rows else columns
+    numeric = [isinstance(value, int | float) for value in first]
     kinds = [' class="number"' if of else "" for of in numeric]
 
     def row(tag: str, values: Iterable[str]) -> str:

@@ -53,13 +53,15 @@ class Scorer:
     ----------
     parts
         What the models are fitted to, and the test ratings.
+    n_threads
+        None uses the CPUs that this process may use.
     """
 
-    def __init__(self, parts: Parts) -> None:
+    def __init__(self, parts: Parts, n_threads: int | None = None) -> None:
         train, test = parts.train, parts.test
         users, items = train.user_vocabulary, train.item_vocabulary
         self._ratings = test.by_user.values
-        self._validation = Validation(test, users, items, roc_auc, thread_count(None))
+        self._validation = Validation(test, users, items, roc_auc, thread_count(n_threads))
         self._rows = {
             "users": np.repeat(users.match(test.user_vocabulary), np.diff(test.by_user.indptr)),
             "items": items.match(test.item_vocabulary)[test.by_user.indices],

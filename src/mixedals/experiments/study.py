@@ -98,6 +98,7 @@ class Study:
         self._check_identity(
             {"ratings": digest_of(ratings), "bounds": list(bounds), "grid search": grid}
         )
+        records.set_fact("arms", self._definitions())
         records.set_fact("name", name)
         titles = {arm.name: arm.title for arm in self._arms}
         records.set_fact("titles", (records.fact("titles") or {}) | titles)
@@ -178,6 +179,20 @@ class Study:
             )
         self._records.set_fact("identity", identity)
 
+    def _definitions(self) -> dict[str, str]:
+        """What each arm's name stands for, of those in the records and those of this study."""
+        known: dict[str, str] = self._records.fact("arms") or {}
+        for arm in self._arms:
+            points = [_task("sweep", arm, point, arm.penalties, 0).fit for point in arm.points]
+            models = [(fit.point, fit.settings) for fit in points]
+            definition = json.dumps([models, dict(arm.grid)], sort_keys=True, default=repr)
+            if known.setdefault(arm.name, definition) != definition:
+                raise ValueError(
+                    f"there is another arm {arm.name!r} in the study, with other models or "
+                    "penalties: give it another name, or another place for the records"
+                )
+        return known
+
 
 class _Runner:
     """Does tasks one after the other, and shows where it is."""
@@ -203,7 +218,7 @@ class _Runner:
         """Do tasks on the same parts, each of which is recorded as soon as it is done."""
         scorer = None
         for task in tasks:
-            scorer = scorer or Scorer(parts)
+            scorer = scorer or Scorer(parts, self._n_threads)
             began = time.perf_counter()
             model = self._fitted(task, parts)
             seconds = time.perf_counter() - began
