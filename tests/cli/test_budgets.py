@@ -69,6 +69,7 @@ def test_several_budgets_are_a_table(run, ratings, output):
     assert "validation" not in without.out
 
 
+@pytest.mark.filterwarnings("ignore::mixedals.trainer.TrainingInterrupted")
 def test_ctrl_c_in_the_pilot_ends_it_all(run, ratings, output, tmp_path, monkeypatch):
     def interrupted(fitted, *_, **__):
         warnings.warn("interrupted", TrainingInterrupted, stacklevel=2)
@@ -83,14 +84,14 @@ def test_ctrl_c_in_the_pilot_ends_it_all(run, ratings, output, tmp_path, monkeyp
 
 
 def test_a_part_without_the_metric_is_left_open(run, stars, output, tmp_path):
-    train, held_out = split_by_time(stars.binarise(at_most=2, at_least=4), (0.8, 0.2))
-    rows = held_out.restrict_to(train).to_frame()
-    train.to_frame().write_csv(tmp_path / "train.csv")
-    rows.filter(pl.col("rating") == 1).write_csv(tmp_path / "likes.csv")
-    plot = tmp_path / "frontier.png"
+    rows = stars.binarise(at_most=2, at_least=4).to_frame()
+    late = pl.col("timestamp").rank() > 0.88 * pl.len()
+    rows = rows.with_columns(rating=pl.when(late).then(1.0).otherwise("rating"))
+    ratings, plot = tmp_path / "likes.csv", tmp_path / "frontier.png"
+    rows.write_csv(ratings)
     done = run(
-        "fit", tmp_path / "train.csv", "-o", output, "--budget", "500,700", *BUDGET, "--validation",
-        tmp_path / "likes.csv", "--metric", "roc_auc", "--plot", plot,
+        "fit", ratings, "-o", output, "--budget", "500,700", *BUDGET, "--split", "time", "--metric",
+        "roc_auc", "--plot", plot,
     )  # fmt: skip
     assert done.code == 0, done.err
     assert "new-700.mixedals" in done.out
