@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from test_interactions import COLUMNS, assert_same, frame
 
 from mixedals import Interactions
+from mixedals._columns import columns_of_files
 
 
 @pytest.mark.parametrize(
@@ -140,6 +141,17 @@ def test_late_lines_of_a_file_may_need_a_wider_type_than_the_first(tmp_path):
     data = Interactions.read(path)
     assert data.users[[0, -1]].tolist() == ["00000", "x"]
     assert data.by_user.values.max() == 3.5
+
+
+def test_ids_that_are_to_be_text_are_so_also_where_a_file_is_read_again(tmp_path):
+    path = tmp_path / "ratings.csv"
+    path.write_text("user,item,rating\n007,01,3\n7,1,great\n")
+    given = {"user": None, "item": None, "rating": None}
+    types = {"user": pl.String(), "item": pl.Int64()}
+    columns, _ = columns_of_files(path, given, types)
+    assert columns["user"].to_list() == ["007", "7"]
+    assert columns["item"].to_list() == [1, 1]
+    assert columns["rating"].to_list() == ["3", "great"]
 
 
 def test_text_among_ratings_is_counted_and_the_first_shown():

@@ -288,4 +288,6 @@ def _columns_of_text(
     try:
         return columns_of(opened(schema_overrides=told), given)
     except pl.exceptions.ComputeError:  # further on is what the first lines don't announce
-        return columns_of(opened(infer_schema_length=None), given)
+        # Ids that are to be text aren't made numbers by it: what would become of a leading zero?
+        texts = {taken[role]: dtype for role, dtype in types.items() if dtype == pl.String}
+        return columns_of(opened(infer_schema_length=None, schema_overrides=texts), given)

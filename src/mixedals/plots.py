@@ -92,7 +92,7 @@ def plot_frontier(points: pl.DataFrame, metric: str) -> "Figure":
     Parameters
     ----------
     points
-        ``method``, ``parameters``, ``quality``.
+        ``method``, ``parameters``, ``quality``, which isn't drawn where it is None.
     metric
         What the quality is.
 
@@ -104,12 +104,14 @@ def plot_frontier(points: pl.DataFrame, metric: str) -> "Figure":
     """
     figure = _figure(6.5, 4)
     axes = figure.subplots()
-    for (method,), of_method in points.group_by("method", maintain_order=True):
+    known = points.cast({"quality": pl.Float64}).drop_nulls("quality")
+    for (method,), of_method in known.group_by("method", maintain_order=True):
         of_method = of_method.sort("parameters")
         axes.plot(of_method["parameters"], of_method["quality"], "o-", label=method)
     axes.set(xlabel="parameters", ylabel=f"{metric} on ratings held out")
     _make_logarithmic(axes, points["parameters"])
-    axes.legend(frameon=False)
+    if known.height:
+        axes.legend(frameon=False)
     return figure
 
 

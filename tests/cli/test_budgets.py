@@ -1,11 +1,14 @@
 """Budgets on the command line: one, several from one pilot, and in a search."""
 
+import warnings
+
 import numpy as np
 import polars as pl
 import pytest
 
 from mixedals import BudgetSizing, MixedALS, load, split_by_time
 from mixedals.plots import plot_frontier
+from mixedals.trainer import TrainingInterrupted
 
 FAST = ("--iterations", 4, "--eval-every", 2)
 BUDGET = ("--projection", "padded", "--candidates", "1,2,4", *FAST)
@@ -66,6 +69,36 @@ def test_several_budgets_are_a_table(run, ratings, output):
     assert "validation" not in without.out
 
 
+@pytest.mark.filterwarnings("ignore::mixedals.trainer.TrainingInterrupted")
+def test_ctrl_c_in_the_pilot_ends_it_all(run, ratings, output, tmp_path, monkeypatch):
+    def interrupted(fitted, *_, **__):
+        warnings.warn("interrupted", TrainingInterrupted, stacklevel=2)
+        return fitted
+
+    monkeypatch.setattr(MixedALS, "fit", interrupted)
+    done = run("fit", ratings, "-o", output, "--budget", "500,700", *BUDGET)
+    assert done.code == 130
+    assert done.err.splitlines()[-1] == "mixedals: interrupted"
+    assert done.out == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_part_without_the_metric_is_left_open(run, stars, output, tmp_path):
+    rows = stars.binarise(at_most=2, at_least=4).to_frame()
+    late = pl.col("timestamp").rank() > 0.88 * pl.len()
+    rows = rows.with_columns(rating=pl.when(late).then(1.0).otherwise("rating"))
+    ratings, plot = tmp_path / "likes.csv", tmp_path / "frontier.png"
+    rows.write_csv(ratings)
+    done = run(
+        "fit", ratings, "-o", output, "--budget", "500,700", *BUDGET, "--split", "time", "--metric",
+        "roc_auc", "--plot", plot,
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    assert "new-700.mixedals" in done.out
+    assert "popularity rule" in done.out
+    assert plot.exists()
+
+
 def test_a_plan_says_what_the_pilot_takes(run, ratings):
     planned = run("fit", ratings, "--budget", "600", *BUDGET, "--dry-run", "--json").json
     assert planned["parameters"] == 600
@@ -81,6 +114,8 @@ WRONG = {
     "negative": (("--budget", "-3"), 2, "'-3' must be a number"),
     "zero": (("--budget", "0"), 2, "parameters=0: it must be a number above 0"),
     "nothing": (("--budget", "500,"), 2, "'' must be a number"),
+    "the same": (("--budget", "700,700"), 2, "--budget: '700' and '700' are one budget"),
+    "equal": (("--budget", "700, 0.7k"), 2, "'700' and '0.7k' are one budget"),
     "candidates": (("--budget", "500", "--candidates", "2,two"), 2, "--candidates"),
     "twice": (("--budget", "500", "--candidates", "2,2"), 2, "distinct integers"),
     "alone": (("--candidates", "2,4"), 2, "give --budget"),
@@ -126,3 +161,5 @@ def test_the_frontier_is_drawn_by_method():
     drawn = {line.get_label(): line.get_xdata().tolist() for line in axes.lines}
     assert drawn == {"a": [200, 300], "b": [100]}
     assert "roc_auc" in axes.get_ylabel()
+    unknown = points.with_columns(quality=pl.lit(None))
+    assert not plot_frontier(unknown, "roc_auc").axes[0].lines

@@ -45,8 +45,15 @@ def test_paths_that_lead_out_are_refused(name, tmp_path):
 def test_links_and_devices_in_a_tar_are_refused(kind, tmp_path):
     info = tarfile.TarInfo("ratings.dat")
     info.type, info.linkname = kind, "/etc/passwd"
-    with pytest.raises(ValueError, match="link or a device"):
+    with pytest.raises(ValueError, match="link, a device"):
         read("ml-1m", tarred(tmp_path / "a.tar.gz", (info, b"")))
+
+
+def test_a_sparse_file_which_claims_what_is_not_there_is_refused(tmp_path):
+    info = tarfile.TarInfo("ratings.dat")
+    info.pax_headers = {"GNU.sparse.map": "0,14", "GNU.sparse.size": str(1 << 20)}
+    with pytest.raises(ValueError, match="sparse"):
+        read("ml-1m", tarred(tmp_path / "a.tar.gz", (info, LINE)))
 
 
 def test_links_in_a_zip_are_refused(tmp_path):
@@ -95,6 +102,18 @@ def test_an_archive_that_was_cut_or_damaged(kind, tmp_path):
         path.write_bytes(harmed)
         with pytest.raises(ValueError, match=r"whole archive|isn't USER|has no"):
             read("ml-1m", path)
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_damage_in_whatever_way_a_zip_is_packed(method, tmp_path):
+    path = tmp_path / "a.zip"
+    with zipfile.ZipFile(path, "w", method) as archive:
+        archive.writestr("ratings.dat", b"".join(b"%d::7::5::9\n" % i for i in range(5000)))
+    data = bytearray(path.read_bytes())
+    data[50:90] = b"\xff" * 40
+    path.write_bytes(data)
+    with pytest.raises(ValueError, match=r"a\.zip isn't a whole archive"):
+        read("ml-1m", path)
 
 
 def test_an_encrypted_zip(tmp_path):

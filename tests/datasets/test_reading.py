@@ -158,7 +158,12 @@ def broken(name, file, old, new):
         ("ml-100k", "u.data", b"\t80", b"", r"line 3: '2\\t10\\t1' isn't USER<tab>ITEM"),
         ("ml-25m", "ratings.csv", b",80", b"", r"ratings.csv, line 4: '2,10,1.0' isn't USER,ITEM"),
         ("ml-25m", "ratings.csv", b"userId", b"user", r"first line is 'user,movieId,rating,times"),
-        ("ml-25m", "ratings.csv", b"1,10", b"99999999999,10", "lines aren't USER,ITEM"),
+        ("ml-25m", "ratings.csv", b"1,10", b"99999999999,10", "csv, line 2: .* user that can"),
+        ("ml-1m", "ratings.dat", b"2::10::1", b"2::9999999999::1", "line 3: .*item.*'9999999999'"),
+        ("ml-1m", "ratings.dat", b"2::10::1::80", b"2\t10\t1\t80", r"line 3: '2\\t10\\t1\\t80'"),
+        ("ml-1m", "ratings.dat", b"2::10::1", b"2::10::-9e9", r"line 3: .*rating.* 0\.5 and 5"),
+        ("ml-1m", "ratings.dat", b"2::10::1", b"2::10::nan", "line 3: .*a rating that isn't"),
+        ("ml-25m", "ratings.csv", b",1.0,", b",0.0,", "line 4: .*a rating that isn't"),
         ("ml-1m", "movies.dat", b"20::Persuasion::Drama|Comedy", b"20", "titles, '20' isn't a"),
         ("ml-100k", "u.item", b"20|", b"twenty|", "titles, 'twenty|Persuasion"),
         ("ml-25m", "movies.csv", b"20,", b"99999999999,", "titles, '99999999999,"),
@@ -167,7 +172,9 @@ def broken(name, file, old, new):
         ("netflix", "training_set/mv_0000010.txt", b"10:\n", b"", "isn't MOVIE:, with which"),
         ("netflix", "training_set/mv_0000020.txt", b",3,", b",", r"movie 20: '1,2005-01-07' isn't"),
         ("netflix", "training_set/mv_0000030.txt", b"30:\n", b"30:\nx:\n", r"'x:' isn't MOVIE:"),
-        ("netflix", "training_set/mv_0000030.txt", b"2005-01", b"2005-99", "lines aren't USER"),
+        ("netflix", "training_set/mv_0000030.txt", b"2005-01", b"2005-99", "movie 30: .*2005-99"),
+        ("netflix", "training_set/mv_0000020.txt", b",3,", b",200,", "movie 20: .*between 1 and"),
+        ("netflix", "training_set/mv_0000030.txt", b"30:", b"9999999999:", "'9999999999:' isn't"),
     ],
 )  # fmt: skip
 def test_a_broken_line_is_shown(name, file, old, new, message, tmp_path):
@@ -186,6 +193,33 @@ def test_a_folder_without_ratings_or_with_two_sets_or_an_empty_file(tmp_path):
         as_folder(movielens("ml-1m"), tmp_path / sub)
     with pytest.raises(ValueError, match=r"several files ratings\.dat"):
         read("ml-1m", tmp_path)
+
+
+@pytest.mark.parametrize("name", ["ml-1m", "netflix"])
+def test_a_file_of_one_empty_line_is_empty(name, tmp_path):
+    path = tmp_path / ("mv_0000001.txt" if name == "netflix" else "ratings.dat")
+    path.write_bytes(b"\n")
+    with pytest.raises(ValueError, match=f"{path.name} is empty"):
+        read(name, path)
+
+
+def test_a_file_that_is_no_lines_is_not_gathered(tmp_path, monkeypatch):
+    monkeypatch.setattr("mixedals.datasets.text.BLOCK", 1 << 16)
+    path = tmp_path / "ratings.dat"
+    path.write_bytes(b"1" * (2 << 20))
+    with pytest.raises(ValueError, match="a line is longer than 1,048,576 bytes: '111"):
+        read("ml-1m", path)
+    path.write_bytes(b"".join(b"%d::7::5::9\r" % i for i in range(100_000)))
+    assert len(read("ml-1m", path).interactions) == 100_000
+
+
+def test_titles_in_two_files_are_titles_once(tmp_path):
+    files = netflix()
+    files["movie_titles.csv"] = files["movie_titles.txt"]
+    assert_read(read("netflix", as_folder(files, tmp_path)), dates=True)
+    files["movie_titles.csv"] = files["movie_titles.csv"].replace(b"Persuasion", b"Emma")
+    with pytest.raises(ValueError, match="two titles of 20: 'Emma' and 'Persuasion'"):
+        read("netflix", as_folder(files, tmp_path))
 
 
 def test_what_is_needed_is_said():
@@ -213,6 +247,27 @@ def test_a_converted_copy_holds_the_same(name, tmp_path):
     expected = read(name, folder).interactions.to_frame()
     assert read(name, ratings).interactions.to_frame().equals(expected)
     assert Interactions.read(ratings).to_frame().equals(expected)
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("ml.backup", "ml.backup.parquet"),
+        ("ml.zip", "ml.parquet"),
+        ("ml.2.tar.gz", "ml.2.parquet"),
+        ("ratings.dat", "ratings.parquet"),
+    ],
+)
+def test_a_converted_copy_is_named_as_what_it_is_of(path, expected, tmp_path):
+    files = movielens("ml-1m")
+    path = tmp_path / path
+    if path.suffix == ".dat":
+        path.write_bytes(files[path.name])
+    elif path.suffix == ".gz":
+        as_tar(files, path, "w:gz")
+    else:
+        (as_zip if path.suffix == ".zip" else as_folder)(files, path)
+    assert convert("ml-1m", path)[0] == tmp_path / expected
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def _outputs(output: Path, budgets: list[str]) -> list[Path]:
     """Where the models go: of several, each with its budget in the name."""
     if len(budgets) < 2:
         return [output]
-    return [output.with_stem(f"{output.stem}-{budget.strip()}") for budget in budgets]
+    return [output.with_stem(f"{output.stem}-{budget}") for budget in budgets]
 
 
 def _fit_one(

@@ -16,7 +16,7 @@ from mixedals.cli.parts import Parts
 if TYPE_CHECKING:
     import polars as pl
 
-    from mixedals import MixedALS
+    from mixedals import Interactions, MixedALS
 
 _GAMMAS = (2.0, 1.0, 0.5, 0.3, 0.2)
 
@@ -26,7 +26,7 @@ def fit_and_save(
 ) -> tuple[bool, dict[str, Any]]:
     """Fit the model and save it; tells whether Ctrl-C ended it early, and what there is to say."""
     began = time.perf_counter()
-    interrupted = _train(model, parts, **of_fit)
+    interrupted = _train(model, parts.train, validation=parts.validation, **of_fit)
     seconds = time.perf_counter() - began
     model.save(output)
     facts: dict[str, Any] = {
@@ -67,7 +67,9 @@ def fit_frontier(
             "quality is plotted on ratings that are held out: give --split or --validation",
             param_hint="--plot",
         )
-    pilot = pilot_of(next(iter(models.values()))).fit(parts.train)
+    pilot = pilot_of(next(iter(models.values())))
+    if _train(pilot, parts.train):
+        raise KeyboardInterrupt
     done = []
     for output, model in models.items():
         interrupted, facts = fit_and_save(model, output, parts, start=pilot)
@@ -100,7 +102,7 @@ def _table(done: list[dict[str, Any]], metric: str) -> "pl.DataFrame":
     names = ("model", "parameters", "best_iteration", "seconds")
     return pl.DataFrame(
         {name: facts[name] for name in names}
-        | {part: facts[part][metric] for part in ("validation", "test") if part in facts}
+        | {part: facts[part].get(metric) for part in ("validation", "test") if part in facts}
         for facts in done
     )
 
@@ -129,19 +131,19 @@ def _rivals(by_rule: "MixedALS", parts: Parts, most: int) -> Iterator[dict[str, 
     for method, sizes in rivals:
         model = clone(by_rule).set_params(**sizes)
         note(f"{method}, {plan(model, parts.train).n_parameters:,} parameters")
-        if _train(model, parts):
+        if _train(model, parts.train, validation=parts.validation):
             raise KeyboardInterrupt
-        quality = scores(model, held_out)[str(by_rule.metric)]
+        quality = scores(model, held_out).get(str(by_rule.metric))
         yield {"method": method, "parameters": model.n_parameters_, "quality": quality}
 
 
-def _train(model: "MixedALS", parts: Parts, **of_fit: Any) -> bool:
+def _train(model: "MixedALS", train: "Interactions", **of_fit: Any) -> bool:
     """Fit the model; tells whether Ctrl-C ended it early."""
     from mixedals.trainer import TrainingInterrupted
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model.fit(parts.train, validation=parts.validation, **of_fit)
+        model.fit(train, **of_fit)
     for warning in caught:
         warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return any(issubclass(warning.category, TrainingInterrupted) for warning in caught)

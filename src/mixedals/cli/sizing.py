@@ -96,13 +96,19 @@ class SizingOptions:
         from mixedals import BudgetSizing
 
         candidates = None if self.candidates is None else sizes_of(self.candidates, "--candidates")
-        try:
-            return {
-                text: BudgetSizing(**amount_of(text), candidates=candidates)
-                for text in (self.budget.split(",") if self.budget is not None else ())
-            }
-        except ValueError as error:
-            raise typer.BadParameter(str(error)) from error
+        found: dict[str, BudgetSizing] = {}
+        for text in map(str.strip, self.budget.split(",") if self.budget is not None else ()):
+            try:
+                sizing = BudgetSizing(**amount_of(text), candidates=candidates)
+            except ValueError as error:
+                raise typer.BadParameter(str(error)) from error
+            same = next((other for other in found if found[other] == sizing), None)
+            if same is not None:
+                raise typer.BadParameter(
+                    f"{same!r} and {text!r} are one budget: give each once", param_hint="--budget"
+                )
+            found[text] = sizing
+        return found
 
     def _rule(self) -> "Sizing":
         from mixedals import PopularitySizing, PowerLawSizing, UniformSizing

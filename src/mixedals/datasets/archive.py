@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import lzma
 import stat
 import tarfile
 import zipfile
@@ -80,8 +81,9 @@ def _of_tar(
         for member in archive:
             growth.count_member()
             name = _safe(member.name)
-            if not (member.isfile() or member.isdir()):
-                raise ValueError(f"{member.name!r} is a link or a device")
+            # What a sparse file claims to hold isn't there to be counted.
+            if not (member.isfile() or member.isdir()) or member.issparse():
+                raise ValueError(f"{member.name!r} is a link, a device or a sparse file")
             file = archive.extractfile(member)
             if file is not None and nested and name.endswith(".tar"):
                 yield from _of_tar(file, wanted, growth, nested=False)
@@ -103,9 +105,11 @@ def whole(path: Path) -> Iterator[None]:
     try:
         yield
     except (
-        EOFError, NotImplementedError, RuntimeError, tarfile.TarError, zipfile.BadZipFile,
-        zlib.error, gzip.BadGzipFile,
+        EOFError, NotImplementedError, RuntimeError, OSError, tarfile.TarError, zipfile.BadZipFile,
+        zlib.error, lzma.LZMAError,
     ) as error:  # fmt: skip
+        if isinstance(error, OSError) and error.errno is not None:
+            raise  # the system's; those without a number are bz2's and gzip's
         raise ValueError(f"{path} isn't a whole archive: {error}") from error
 
 

@@ -53,12 +53,16 @@ def fetch(name: str, folder: str | os.PathLike[str] = ".", *, progress: bool | N
         if target.exists() and _md5(target) == expected:
             return target
         part = target.with_name(f"{target.name}.part")
-        _download(dataset.url, part, progress)
+        if not part.exists() or _md5(part) != expected:  # it may only lack its name
+            _download(dataset.url, part, progress)
     except urllib.error.HTTPError as error:
         error.close()
         raise FetchError(f"{error.url} answers {error.code} {error.reason}") from error
     except (urllib.error.URLError, TimeoutError, ConnectionError) as error:
-        raise FetchError(_unreachable(dataset, error)) from error
+        reason = getattr(error, "reason", None) or error
+        raise FetchError(_unreachable(dataset, str(reason))) from error
+    except http.client.HTTPException as error:
+        raise FetchError(_unreachable(dataset, f"its answer is garbled: {error!r}")) from error
     if _md5(part) != expected:
         part.unlink()
         raise FetchError(
@@ -69,8 +73,7 @@ def fetch(name: str, folder: str | os.PathLike[str] = ".", *, progress: bool | N
     return target
 
 
-def _unreachable(dataset: DataSet, error: OSError) -> str:
-    reason = getattr(error, "reason", None) or error
+def _unreachable(dataset: DataSet, reason: str) -> str:
     return (
         f"{dataset.url} can't be reached ({reason}): try again, or download it elsewhere and give "
         "its path"
@@ -130,8 +133,7 @@ def _go_on(url: str, part: Path, offset: int, progress: bool | None) -> bool:
     with _opened(url, offset) as answer:
         if offset and not _continues(answer, offset):
             offset = 0
-        length = answer.headers.get("Content-Length")
-        total = None if length is None else offset + int(length)
+        total = None if answer.length is None else offset + answer.length
         with part.open("ab" if offset else "wb") as file:
             done = _copied(answer, file, offset, total, f"Fetching {url}", progress)
     return total is None or done == total

@@ -21,6 +21,7 @@ def _lines(separator: str) -> LineFormat:
         separator.encode(),
         re.compile(between.join((number, number, rating, number))),
         _SCHEMA,
+        (0.5, 5),
     )
 
 

@@ -22,6 +22,7 @@ _RATING = LineFormat(
     b",",
     re.compile(rb"\d+,[1-5],\d{4}-\d\d-\d\d"),
     {"user": pl.Int32, "rating": pl.UInt8, "timestamp": pl.Date},
+    (1, 5),
 )
 _RATINGS_NAME = re.compile(r"mv_\d+\.txt|combined_data_\d+\.txt")
 _TITLES_NAMES = ("movie_titles.txt", "movie_titles.csv")
@@ -82,7 +83,7 @@ def _parsed(text: bytes) -> pl.DataFrame:
     starts = np.where(lines > 0, ends[lines - 1] + 1, 0)
     numbers = [text[start:colon] for start, colon in zip(starts, colons, strict=True)]
     for number, colon in zip(numbers, colons, strict=True):
-        if not number.isdigit() or text[colon + 1 : colon + 2] != b"\n":
+        if not number.isdigit() or len(number) > 9 or text[colon + 1 : colon + 2] != b"\n":
             raise ValueError(f"{quoted(number + b':')} isn't MOVIE:")
     movies = np.array(numbers, dtype=np.int32)
     counts = np.diff(lines, append=len(ends)) - 1

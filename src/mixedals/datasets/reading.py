@@ -18,6 +18,9 @@ from mixedals.synthetic import generate_ratings
 
 _Layout = MovieLensLayout | NetflixLayout
 
+# Of files that sets come in, in the order in which they are taken off a name.
+_SUFFIXES = (".gz", ".tgz", ".tar", ".zip", ".dat", ".data", ".csv", ".txt")
+
 
 @dataclass(frozen=True)
 class Ratings:
@@ -73,7 +76,8 @@ def convert(
     name, path
         As in :func:`read`.
     to
-        The file for the ratings; by default ``path`` with the suffix ``.parquet``.
+        The file for the ratings; by default ``path`` with the suffix ``.parquet``, in place of
+        that of an archive or a text file.
 
     Returns
     -------
@@ -86,7 +90,7 @@ def convert(
         raise ValueError(f"{name} is generated: there is nothing to convert")
     path = _checked(dataset, path)
     if to is None:
-        to = path.resolve().with_name(f"{path.resolve().name.partition('.')[0]}.parquet")
+        to = _parquet_beside(path.resolve())
     target = Path(to)
     ratings, titles = _frames(dataset.layout, path)
     written = {target: ratings}
@@ -96,6 +100,14 @@ def convert(
         with replacing(file) as temporary:
             frame.write_parquet(temporary)
     return list(written)
+
+
+def _parquet_beside(path: Path) -> Path:
+    name = path.name
+    if path.is_file():
+        for suffix in _SUFFIXES:
+            name = name.removesuffix(suffix)
+    return path.with_name(f"{name}.parquet")
 
 
 def _checked(dataset: DataSet, path: str | os.PathLike[str] | None) -> Path:
@@ -113,14 +125,17 @@ def _checked(dataset: DataSet, path: str | os.PathLike[str] | None) -> Path:
 
 def _frames(layout: _Layout, path: Path) -> tuple[pl.DataFrame, pl.DataFrame | None]:
     """Ratings and titles of the files below a path."""
-    titles: list[tuple[int, str]] = []
+    titles: dict[int, str] = {}
     names: list[str] = []
 
     def files_of_ratings() -> Iterator[tuple[str, IO[bytes]]]:
         wanted = lambda name: layout.is_ratings(name) or layout.is_titles(name)  # noqa: E731
         for name, stream in members(path, wanted):
             if layout.is_titles(name):
-                titles.extend(layout.titles(stream))
+                for item, title in layout.titles(stream):
+                    if titles.setdefault(item, title) != title:
+                        both = f"{titles[item]!r} and {title!r}"
+                        raise ValueError(f"{path} has two titles of {item}: {both}")
                 continue
             if name in names:
                 raise ValueError(f"{path} has several files {name}: give the folder of one set")
@@ -134,5 +149,5 @@ def _frames(layout: _Layout, path: Path) -> tuple[pl.DataFrame, pl.DataFrame | N
     if not parts:
         raise ValueError(f"{path}: {names[0]} is empty")
     schema = {"item": pl.Int32, "title": pl.String}
-    frame = pl.DataFrame(titles, schema, orient="row") if titles else None
+    frame = pl.DataFrame([*titles.items()], schema, orient="row") if titles else None
     return pl.concat(parts), frame
