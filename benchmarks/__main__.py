@@ -1,7 +1,8 @@
 """Runs the measurements, keeps them as JSON, and writes the table and the figure of the docs.
 
 ``python -m benchmarks --tasks iteration --sizes 13M --dims 6 64`` runs a part of them;
-``--report`` alone writes the documents anew from what was measured before.
+a case that is measured again replaces its earlier figures. ``--report`` alone writes the documents
+anew from what was measured before.
 """
 
 import argparse
@@ -96,8 +97,7 @@ def main() -> None:
                     with console.status(f"{case.name}: {name}"):
                         figures[name] = measure(case, name)
                     console.print(f"{case.name}: {name}: {figures[name]}")
-            if not asked.contestants:  # a part of a run is shown, but not kept as a run
-                keep(case.name, {"figures": figures})
+                    keep(case.name, {"figures": figures})
     write_report(json.loads(RESULTS.read_text()))
 
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.contestants import ALL, EXPLICIT, MIXED_MODELS
+from benchmarks.contestants import ALL, EXPLICIT, LEAST_SQUARES, MIXED_MODELS
 
 # Dimensions of the mixed models beside the plain one of each dimension.
 MIXED = {6: (2, 4, 6), 16: (4, 8, 16), 64: (16, 32, 64), 128: (32, 64, 128)}
@@ -52,14 +52,13 @@ CASES = (
     *(Case("iteration", "ml-1m", d, ALL) for d in (6, 16, 64)),
     Case("iteration", "netflix-quarter", 6, ALL),
     Case("iteration", "netflix-quarter", 64, ("mixedals", "cmfrec, CG", "LensKit")),
-    Case("iteration", "13M", 6, (*ALL, *MIXED_MODELS, "mixedals, sampled")),
-    Case("iteration", "13M", 16, (*ALL, *MIXED_MODELS)),
-    Case("iteration", "13M", 64, (*EXPLICIT[:5], "implicit, CG", *MIXED_MODELS)),
-    Case("iteration", "13M", 128, ("mixedals", "LensKit", "implicit, CG", *MIXED_MODELS)),
+    Case("iteration", "13M", 6, (*MIXED_MODELS, "mixedals, sampled", *ALL)),
+    Case("iteration", "13M", 16, (*MIXED_MODELS, *ALL)),
+    Case("iteration", "13M", 64, (*MIXED_MODELS, *EXPLICIT, "implicit, CG")),
+    Case("iteration", "13M", 128, (*MIXED_MODELS, "mixedals", "LensKit", "implicit, CG")),
     Case("iteration", "26M", 6, ("mixedals",)),
     Case("iteration", "100M", 6, ("mixedals", "LensKit")),
-    Case("quality", "ml-1m", 16, EXPLICIT),
-    Case("quality", "netflix-quarter", 16, EXPLICIT),
+    *(Case("quality", size, 16, LEAST_SQUARES) for size in ("ml-1m", "netflix-quarter")),
     Case("memory", "13M", 6, ALL),
     Case("memory", "26M", 6, ("mixedals",)),
     Case("memory", "13M", 64, ("mixedals", "LensKit")),

@@ -80,6 +80,7 @@ CONTESTANTS = {
         "mf", "libmf", ("libmf", "setuptools"), {"lambda_p2": 0.05, "lambda_q2": 0.05}
     ),
 }  # fmt: skip
-EXPLICIT = ("mixedals", "cmfrec, Cholesky", "cmfrec, CG", "LensKit", "Spark MLlib", "libmf")
+LEAST_SQUARES = ("mixedals", "cmfrec, Cholesky", "cmfrec, CG", "LensKit", "Spark MLlib")
+EXPLICIT = (*LEAST_SQUARES, "libmf")
 ALL = (*EXPLICIT, "implicit, Cholesky", "implicit, CG")
 MIXED_MODELS = ("mixedals, padded", "mixedals, projected")

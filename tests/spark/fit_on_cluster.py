@@ -1,7 +1,6 @@
 """Fits a model on a cluster where something happens: MASTER MISHAP. Run by test_cluster."""
 
 import os
-import resource
 import signal
 import sys
 import threading
@@ -73,25 +72,6 @@ def fit_with_mishap(master: str, mishap: str) -> None:
     spark.stop()
 
 
-def fit_with_little_driver(master: str) -> None:
-    """16 M ratings, 0.5 GB in blocks, and 0.2 GB of embeddings; the driver has 0.5 GB in all."""
-    more = {"spark.driver.memory": "512m", "spark.executor.memory": "1200m"}
-    spark = builder(**more).master(master).getOrCreate()
-    ratings = spark.range(16_000_000).selectExpr(
-        "id div 20 AS user",
-        "pmod((id div 20) * 31 + id % 20 * 37, 20000) AS item",
-        "CAST(1 + pmod(hash(id), 5) AS float) AS rating",
-    )
-    estimator = on_spark.MixedALS(rank=64, maxIter=1, numUserBlocks=4, numItemBlocks=4)
-    model = estimator.fit(ratings)
-    assert model.userFactors.count() == 800_000
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < 512 << 10  # this process, in kB
-    spark.stop()
-
-
 if __name__ == "__main__":
-    if sys.argv[2] == "little driver":
-        fit_with_little_driver(sys.argv[1])
-    else:
-        fit_with_mishap(*sys.argv[1:3])
+    fit_with_mishap(*sys.argv[1:3])
     print("as on one machine")

@@ -61,10 +61,6 @@ def test_a_fit_goes_on_when_processes_are_killed(standalone, killed):
     assert run(HERE / "fit_on_cluster.py", standalone, killed).endswith("as on one machine\n")
 
 
-def test_a_driver_fits_what_its_memory_could_not_hold():
-    run(HERE / "fit_on_cluster.py", "local-cluster[2,1,1536]", "little driver")
-
-
 @pytest.mark.skipif("MIXEDALS_SPARK_REMOTE" in os.environ, reason="this is such a run")
 def test_all_of_it_on_a_server_of_spark_connect():
     suite = [HERE / "test_spark_fit.py", HERE / "test_spark_model.py"]
