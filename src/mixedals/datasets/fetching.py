@@ -106,7 +106,7 @@ def _opened(url: str, offset: int = 0) -> Any:
 
 def _download(url: str, part: Path, progress: bool | None) -> None:
     """Get the whole of a file into ``part``, going on from what is there."""
-    tries = 0
+    tries = furthest = 0
     while True:
         before = part.stat().st_size if part.exists() else 0
         try:
@@ -123,7 +123,9 @@ def _download(url: str, part: Path, progress: bool | None) -> None:
         else:
             broken = FetchError("it is shorter than announced")
         # Only tries in vain count: a connection that breaks off again and again still gets there.
-        tries = tries + 1 if not part.exists() or part.stat().st_size <= before else 0
+        reached = part.stat().st_size if part.exists() else 0
+        tries = 0 if reached > max(furthest, before) else tries + 1
+        furthest = max(furthest, before, reached)
         if tries == _TRIES:
             raise urllib.error.URLError(str(broken))
 
